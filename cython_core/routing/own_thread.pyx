@@ -4,8 +4,8 @@ The engine takes such an emit if it knows which run (micro-batch of one task) th
 
     anchored to a tuple by name that has no verdict and is in a tree     to the run that waits for that tree
     in the context of a call of the engine (asyncio's tasks,             to the run of that call, and to no other one
-    asyncio.to_thread, contextvars.copy_context().run; work
-    for a ThreadPoolExecutor that is an attribute)
+    asyncio.to_thread, contextvars.copy_context().run), or as
+    work for a ThreadPoolExecutor that is an attribute
     by a thread started since the run began                              to this run
     in the first run of the worker                                       to this run: there is none before
     of a spout without offsets                                           to the run that it comes in
@@ -21,7 +21,7 @@ Threading law: any thread, with the interpreter's lock.
 
 import gc
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from functools import partial
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -115,25 +115,36 @@ def begin_run(executors, bint by_this_thread):
         collector.between_runs = False
         if by_this_thread:
             collector.thread = ps_this_thread()
-        pass_contexts_on(collector.instance)
+        pass_run_on(collector.instance)
     return runs
 
 
-cdef int pass_contexts_on(object component) except -1:
+cdef int pass_run_on(object component) except -1:
     """A pool of threads that a component keeps outlives a run, and its threads know of none: what is given to it from
-    now on has the context of the call that gives it."""
+    now on belongs to the run of the call that gives it."""
     # Order: no look at __dict__. CPython 3.11 would read each attribute of the component more slowly from then on.
     for held in gc.get_referents(component):
         for value in list(held.values()) if type(held) is dict and ATTRIBUTE in held else (held,):
             # No subclass: one of the standard library's gives its work to another interpreter.
             if type(value) is ThreadPoolExecutor and "submit" not in vars(value):
-                value.submit = partial(submit_in_context, value.submit)
+                value.submit = partial(submit_with_run, value.submit)
     return 0
 
 
-def submit_in_context(submit, function, /, *args, **named):
-    """As ``ThreadPoolExecutor.submit``."""
-    return submit(copy_context().run, function, *args, **named)
+def submit_with_run(submit, function, /, *args, **named):
+    """As ``ThreadPoolExecutor.submit``. Not in the whole context: to a thread of its own an AsyncBolt's request is none
+    that goes on."""
+    said = get_value(RUN)
+    return submit(function, *args, **named) if said is None else submit(in_run, said, function, *args, **named)
+
+
+def in_run(said, function, /, *args, **named):
+    """In a thread of the pool."""
+    token = PyContextVar_Set(RUN, said)
+    try:
+        return function(*args, **named)
+    finally:
+        PyContextVar_Reset(RUN, token)
 
 
 cdef uint64_t newest_thread() except? 0:

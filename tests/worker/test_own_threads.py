@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -177,6 +178,26 @@ def test_a_pool_of_threads_that_initialize_makes_emits_in_every_micro_batch(how,
     worker = worker_of(made, "b", overrides={"topology.scheduler": scheduler})
     found = [sorted(numbers(worker.run("s", "p", 3 * at, 3 * at + 3))) for at in range(3)]
     assert found == [[0, 0, 1, 1, 2, 2], [3, 3, 4, 4, 5, 5], [6, 6, 7, 7, 8, 8]]
+    worker.stop()
+
+
+@pytest.mark.parametrize("how", ["to its tuple", "to none"])
+def test_a_pool_of_threads_of_an_async_bolt_emits_in_every_micro_batch(how):
+    class Pools(AsyncBolt):
+        outputs = ["n long"]
+
+        async def initialize(self, conf, context):
+            self.pool = ThreadPoolExecutor(2)
+
+        async def process(self, tup):
+            anchors = [tup] if POOLED[how]["anchors"] else []
+            emit = partial(self.emit, tup.values, anchors=anchors)
+            await asyncio.get_running_loop().run_in_executor(self.pool, emit)
+
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=Pools.spec(inputs=[s])), "b")
+    found = [sorted(numbers(worker.run("s", "p", 3 * at, 3 * at + 3))) for at in range(3)]
+    assert found == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     worker.stop()
 
 
