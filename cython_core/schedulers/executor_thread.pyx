@@ -105,7 +105,7 @@ cdef class ThreadsRun:
 
 
 # Order: never cleared as a part of garbage. The end of a scheduler in the same garbage wakes its threads, and would
-# write into what lies behind None in the interpreter's memory: from CPython 3.14 on, the address of the class Exception.
+# write into what lies behind None in the interpreter's memory, from CPython 3.14 on the address of class Exception.
 @cython.final
 @cython.no_gc_clear
 cdef class ExecutorThread:
