@@ -298,7 +298,7 @@ cdef class AsyncExecutor(BoltExecutor):
 
     cdef int end_request(self, AsyncRequest request) except -1:
         task, request.task = request.task, None
-        error = asyncio.CancelledError("process() was cancelled") if task.cancelled() else task.exception()
+        error = cancellation_of(task) if task.cancelled() else task.exception()
         self.requests.discard(request)
         request.done = True
         if request.outcome == PENDING:
@@ -310,7 +310,7 @@ cdef class AsyncExecutor(BoltExecutor):
         if self.adaptive is not None and (error is not None or request.outcome == COMPLETED):
             try:
                 self.adapt(request, error is not None and bool(self.instance.is_overload(error)))
-            except Exception as own:
+            except BaseException as own:
                 error = own
         if error is not None:
             request.outcome = CANCELLED
@@ -496,3 +496,13 @@ cdef class AsyncExecutor(BoltExecutor):
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
         return 0
+
+
+cdef object cancellation_of(object task):
+    """The CancelledError that has ended it, with the frames of its coroutine."""
+    try:
+        task.result()
+    except asyncio.CancelledError as error:
+        return error if error.args else asyncio.CancelledError("process() was cancelled").with_traceback(
+            error.__traceback__
+        )

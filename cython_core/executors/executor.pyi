@@ -18,6 +18,12 @@ class ComponentFailed(Exception):
     offset: int
     def __init__(self, component: str, task: int, method: str, tup: Tuple | None, offset: int) -> None: ...
 
+COMPONENTS_OWN: tuple[type[BaseException], ...]
+
+def named_failure(
+    component: str, task: int, method: str, tup: Tuple | None, offset: int, error: BaseException
+) -> BaseException: ...
+
 class Reported(deque[Any]):
     added: int
     def append(self, entry: Any) -> None: ...

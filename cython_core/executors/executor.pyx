@@ -5,8 +5,9 @@ bolt holds its producers, and they theirs, up to the spout. Then it makes at mos
 batched. Looping and waiting are the scheduler's business.
 
 An exception of a component fails the run, unless its ``exit_on_exception`` is false: then it is reported, the tuple is
-failed (``auto_fail``) and the turn goes on. ``sys.exit`` in a component always fails the run: the process is not the
-component's to end. What interrupts from outside (KeyboardInterrupt) goes through, with a note that names the component.
+failed (``auto_fail``) and the turn goes on. ``sys.exit`` in a component always fails the run, as do GeneratorExit and
+CancelledError: the process is not the component's to end. What interrupts from outside (KeyboardInterrupt) goes
+through, with a note that names the component.
 
 Threading law: an executor's turns are taken by one thread at a time.
 """
@@ -19,9 +20,14 @@ from cython_core.timing.turn_times cimport DOWNSTREAM_FULL, StallReason, TurnTim
 from cython_core.tuples.tuple cimport Tuple
 
 import logging
+from asyncio import CancelledError
 from collections import deque
 
 from cython_core.arrow.row_error import shown
+
+# What fails the task as the component's own. All else (KeyboardInterrupt, what a test library raises) may come from
+# outside of the call, and goes through.
+COMPONENTS_OWN = (Exception, SystemExit, GeneratorExit, CancelledError)
 
 
 class ComponentFailed(Exception):
@@ -38,6 +44,22 @@ class ComponentFailed(Exception):
         self.method = method
         self.tuple = tup
         self.offset = offset
+
+
+def named_failure(component, task, method, tup, offset, error):
+    """What to raise for an error that a component's method has raised: a ComponentFailed, or the error itself with a
+    note. The one place that decides."""
+    if isinstance(error, COMPONENTS_OWN):
+        failure = ComponentFailed(component, task, method, tup, offset)
+        failure.__cause__ = error
+        return failure
+    note = f"Raised in {method}() of component {component!r}, task {task}"
+    if tup is not None:
+        note += f", tuple {shown(tuple(tup.values), NOTE_LENGTH)} of {tup.component}.{tup.stream}"
+    if offset >= 0:
+        note += f", {'offset' if tup is not None else 'last offset'} {offset}"
+    error.add_note(note + ".")
+    return error
 
 
 class Reported(deque):
@@ -212,17 +234,7 @@ cdef class Executor:
 
     cdef object interrupted(self, str method, Tuple tup, long long offset, object error):
         """What to raise for an error of the component that is no Exception."""
-        if isinstance(error, SystemExit):
-            failure = ComponentFailed(self.component, self.task, method, tup, offset)
-            failure.__cause__ = error
-            return failure
-        note = f"Raised in {method}() of component {self.component!r}, task {self.task}"
-        if tup is not None:
-            note += f", tuple {shown(tuple(tup.payload), NOTE_LENGTH)} of {tup.source.component}.{tup.source.stream}"
-        if offset >= 0:
-            note += f", {'offset' if tup is not None else 'last offset'} {offset}"
-        error.add_note(note + ".")
-        return error
+        return named_failure(self.component, self.task, method, tup, offset, error)
 
     def discard(self):
         """Drops whatever is pending, batched or queued, and takes no more; for a worker that is given up."""

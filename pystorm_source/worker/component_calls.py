@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cython_core.executors.executor import ComponentFailed, Executor
+from cython_core.executors.executor import ComponentFailed, Executor, named_failure
 from cython_core.schedulers.inline_scheduler import InlineScheduler
 from cython_core.schedulers.threads_scheduler import ThreadsScheduler
 from pystorm_source.user_frames import shown
@@ -13,6 +13,19 @@ from pystorm_source.worker.failure import GivenUp, tuple_failed
 from pystorm_source.worker.watchdog import late_call, longest_calls
 
 logger = logging.getLogger("pystorm.worker")
+
+
+@contextmanager
+def named_call(component: str, task: int, method: str) -> Iterator[None]:
+    """Around a call of a component's method, or of an object that it has. Raises ComponentFailed if that fails; what
+    may come from outside of it goes through with a note."""
+    try:
+        yield
+    except BaseException as error:
+        failure = named_failure(component, task, method, None, -1, error)
+        if failure is error:
+            raise
+        raise failure from error
 
 
 class ComponentCalls:
@@ -37,22 +50,20 @@ class ComponentCalls:
     def call(self, executor: Executor, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a component's method. Raises TupleFailed, with the component's exception as its cause."""
         try:
-            return self._scheduler.call(executor, function, *arguments)
-        except (Exception, SystemExit) as error:  # the process is not the component's to end
-            failure = ComponentFailed(executor.component, executor.task, method, None, -1)
-            failure.__cause__ = error
-            raise tuple_failed(failure, self.where) from error
-        except BaseException as error:
-            error.add_note(f"Raised in {method}() of component {executor.component!r}, task {executor.task}.")
-            raise
+            with named_call(executor.component, executor.task, method):
+                return self._scheduler.call(executor, function, *arguments)
+        except ComponentFailed as failure:
+            raise tuple_failed(failure, self.where) from failure.__cause__
 
     def call_quietly(self, executor: Executor, method: str, function: Callable[[], Any]) -> None:
-        """Calls it unless its thread is still in another call. An exception is logged and goes no further."""
+        """Calls it unless its thread is still in another call. What fails it is logged and goes no further."""
+        component, task = executor.component, executor.task
         try:
-            self._scheduler.call_if_free(executor, function)
-        except (Exception, SystemExit) as error:
-            component, task = executor.component, executor.task
-            logger.error("%s() of component %r, task %d raised\n%s", method, component, task, shown(error))
+            with named_call(component, task, method):
+                self._scheduler.call_if_free(executor, function)
+        except ComponentFailed as failure:
+            raised = shown(failure.__cause__ or failure)
+            logger.error("%s() of component %r, task %d raised\n%s", method, component, task, raised)
 
     @contextmanager
     def turns(self) -> Iterator[None]:

@@ -1,16 +1,17 @@
 """Messages about components that failed, and about spout tuples that failed for good."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from cython_core.executors.executor import ComponentFailed
+from cython_core.executors.executor import COMPONENTS_OWN, ComponentFailed
 from cython_core.routing.batch_slice import BatchSlice
 from cython_core.routing.failure_kinds import Hopeless
 from cython_core.tuples.column_slice import ColumnSlice
 from pystorm_source.api.key_state import TIMERS
 from pystorm_source.error_conditions import Code
-from pystorm_source.errors import TupleFailed, cut, given, one_line, said
+from pystorm_source.errors import PystormError, TupleFailed, cut, given, one_line, said
 from pystorm_source.redaction import redacted
 from pystorm_source.user_frames import in_a_line
 
@@ -161,8 +162,20 @@ def _code_of(failure: ComponentFailed) -> Code:
     return "PYSTORM_TUPLE_FAILED" if of_a_tuple else "PYSTORM_COMPONENT_FAILED"
 
 
-def driver_failed(component: str, method: str, cause: BaseException) -> TupleFailed:
-    """Of a spout that the driver asks for heads, cuts and commits."""
+@contextmanager
+def driver_call(component: str, method: str) -> Iterator[None]:
+    """Around a call of a spout that the driver asks for heads, cuts and commits. Raises TupleFailed if that fails;
+    errors of this package, and what may come from outside of it, go through with a note."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, COMPONENTS_OWN) and not isinstance(error, PystormError):
+            raise _driver_failed(component, method, error) from error
+        error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
+        raise
+
+
+def _driver_failed(component: str, method: str, cause: BaseException) -> TupleFailed:
     subject = f"component {component!r}, on the driver: {method}() raised "
     error = TupleFailed(subject + said(cause), code="PYSTORM_COMPONENT_FAILED")
     error.component = component

@@ -16,7 +16,7 @@ from pystorm_source.clock import Clock
 from pystorm_source.errors import PystormError
 from pystorm_source.plan.plan import Plan
 from pystorm_source.user_frames import shown
-from pystorm_source.worker.failure import driver_failed
+from pystorm_source.worker.failure import driver_call
 
 logger = logging.getLogger("pystorm.worker")
 
@@ -126,9 +126,10 @@ class Unread:
         while self._spouts:
             name, spout = self._spouts.popitem()
             try:
-                spout.cleanup()
-            except (Exception, SystemExit) as error:
-                logger.error("cleanup() of spout %r, on the driver, raised\n%s", name, shown(error))
+                with driver_call(name, "cleanup"):
+                    spout.cleanup()
+            except PystormError as error:
+                logger.error("cleanup() of spout %r, on the driver, raised\n%s", name, shown(error.__cause__ or error))
 
     def sizes(self) -> list[int]:
         """Of the partitions at the last look: offsets that are not read yet."""
@@ -154,21 +155,15 @@ class Unread:
 
     @contextmanager
     def _asked(self, name: str, method: str) -> Iterator[PartitionedSpout]:
-        called = method
         try:
             spout = self._spouts.get(name)
             if spout is None:
-                called = "initialize"
-                self.asked = Asked(name, called)
-                spout = self._spouts[name] = self._build(name)
-            called = method
+                self.asked = Asked(name, "initialize")
+                with driver_call(name, "initialize"):
+                    spout = self._spouts[name] = self._build(name)
             self.asked = Asked(name, method)
-            yield spout
-        except PystormError as error:
-            error.add_note(f"Raised by {called}() of spout {name!r}, on the driver.")
-            raise
-        except (Exception, SystemExit) as error:
-            raise driver_failed(name, called, error) from error
+            with driver_call(name, method):
+                yield spout
         finally:
             self.asked = None
 

@@ -11,7 +11,7 @@ from cython_core.executors.arrow_executor import ArrowExecutor
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.async_request import AsyncBase
 from cython_core.executors.bolt_executor import BoltExecutor
-from cython_core.executors.executor import ComponentFailed, Executor
+from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
@@ -25,6 +25,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.plan.join_inputs import join_inputs
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.types.arrow import field_type
+from pystorm_source.worker.component_calls import named_call
 from pystorm_source.worker.event_loop import EventLoop, ManualEventLoop
 from pystorm_source.worker.output import OutputPlan
 
@@ -124,10 +125,8 @@ class Wiring:
             )
             for stream in self.plan.streams_of(component)
         }
-        try:
+        with named_call(component.name, task, "__init__"):
             instance = component.instance()
-        except (Exception, SystemExit) as error:
-            raise ComponentFailed(component.name, task, "__init__", None, -1) from error
         if component.is_spout:
             spout = SpoutExecutor(component.name, task, instance, pending, routers)
             spout.skips = own.spout_recvq_skips
@@ -206,11 +205,8 @@ class Wiring:
                 if prepare is None:
                     continue
                 stream = GlobalStreamId(*self.plan.component(executor.component).tuples_of(name))
-                try:
+                with named_call(executor.component, executor.task, f"{type(route.custom).__name__}.prepare"):
                     prepare(self.context_of(executor), stream, list(self.plan.component(edge.consumer).tasks))
-                except (Exception, SystemExit) as error:
-                    method = f"{type(route.custom).__name__}.prepare"
-                    raise ComponentFailed(executor.component, executor.task, method, None, -1) from error
 
     def _view(
         self, component: ComponentPlan, stream: str, task: int, output: OutputPlan, builder: RowBatchBuilder

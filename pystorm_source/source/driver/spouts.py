@@ -13,12 +13,12 @@ from typing import Any
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import CheckedSnapshot, checked_snapshot
-from pystorm_source.errors import PystormError, TopologyError
+from pystorm_source.errors import TopologyError
 from pystorm_source.plan import Plan
 from pystorm_source.source.admission import Align
 from pystorm_source.source.offsets.offsets import Key
 from pystorm_source.user_frames import shown
-from pystorm_source.worker.failure import driver_failed
+from pystorm_source.worker.failure import driver_call
 
 logger = logging.getLogger("pystorm.source")
 
@@ -106,12 +106,11 @@ class DriverSpouts:
 
 @contextmanager
 def _noted(component: str, method: str) -> Iterator[None]:
-    try:
-        yield
-    except Terminated:
-        raise
-    except (KeyboardInterrupt, PystormError) as error:
-        error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
-        raise
-    except (Exception, SystemExit) as error:  # an exit would end the runner without a word
-        raise driver_failed(component, method, error) from error
+    ended: Terminated | None = None
+    with driver_call(component, method):
+        try:
+            yield
+        except Terminated as error:
+            ended = error
+    if ended is not None:
+        raise ended

@@ -1,5 +1,6 @@
 """One turn of a spout and of a bolt: how many calls, when none, when it is over, what a failure leaves."""
 
+import asyncio
 import gc
 import sys
 import time
@@ -407,9 +408,9 @@ def test_an_exception_names_component_task_method_tuple_and_offset(method, compo
     assert method in {frame.tb_frame.f_code.co_name for frame in frames}
 
 
-@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError])
 @pytest.mark.parametrize("method", ["next_tuple", "process", "next_batch"])
-def test_what_is_no_exception_goes_through_with_a_note_and_an_exit_is_a_failure(raised, method):
+def test_an_interrupt_goes_through_with_a_note_and_an_exit_is_a_failure(raised, method):
     class Raises(Numbers):
         def next_tuple(self):
             if method == "next_tuple":
@@ -424,10 +425,10 @@ def test_what_is_no_exception_goes_through_with_a_note_and_an_exit_is_a_failure(
             raise raised
 
     wired = spout_and_sink(Raises, RaisesBolt).open("s", 0, 10, batched=method == "next_batch")
-    with pytest.raises(ComponentFailed if raised is SystemExit else raised) as caught:
+    with pytest.raises(raised if raised is KeyboardInterrupt else ComponentFailed) as caught:
         wired.run()
-    if raised is SystemExit:
-        assert (caught.value.method, type(caught.value.__cause__)) == (method, SystemExit)
+    if raised is not KeyboardInterrupt:
+        assert (caught.value.method, type(caught.value.__cause__)) == (method, raised)
     else:
         (note,) = caught.value.__notes__
         assert note.startswith(f"Raised in {method}() of component ")

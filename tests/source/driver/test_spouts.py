@@ -1,6 +1,7 @@
 """Spouts on the driver: a component that ends the runner, or breaks it, is named."""
 
 import sys
+from asyncio import CancelledError
 
 import pytest
 
@@ -24,9 +25,13 @@ def asked(raised):
     return DriverSpouts(compile_plan(topology(s=Raises.spec()))).snapshot("s", {}, {})
 
 
-def test_an_exit_in_a_spout_is_an_error_that_names_it():
-    with pytest.raises(TupleFailed, match=r"component 's', on the driver: snapshot\(\) raised SystemExit: 3"):
-        asked(lambda: sys.exit(3))
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, CancelledError])
+def test_an_exit_in_a_spout_is_an_error_that_names_it(kind):
+    def raises():
+        raise kind(3)
+
+    with pytest.raises(TupleFailed, match=rf"component 's', on the driver: snapshot\(\) raised {kind.__name__}: 3"):
+        asked(raises)
 
 
 def test_the_end_that_spark_puts_to_the_process_goes_through():
