@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from pystorm_source import PystormProgressListener, progress
 from pystorm_source.observe import Prometheus
 from pystorm_source.records.record_file import RecordFile
+from tests.operator import counted
 from tests.source.reports.made_reports import wait_until
 from tests.source.watched import DEADLY
 
@@ -89,6 +90,26 @@ def test_without_faults_they_are_the_sinks(spark, world, tmp_path):
     assert metrics.counter("ranges")[""] == sum(2 if batch < 2 else 1 for batch in by_batch)
     last = progress(query)
     assert last.topology.component("doubled").total.executed == counted
+
+
+def test_source_and_sink_of_one_query_have_the_counts_of_the_model(spark, tmp_path):
+    """Of ten rows two fail for good in the source; of the eight that leave it two fail once in the sink."""
+    options = {"topology.max.spout.retries": 1, "topology.dead.letter": "drop"}
+    source = spark.readStream.format("pystorm").options(**options, **{"progress.path": str(tmp_path / "source")})
+    rows = source.option("topology", "tests.operator.counted:Source").load()
+    sink = rows.writeStream.format("pystorm").options(**options, **{"progress.path": str(tmp_path / "sink")})
+    sink = sink.option("topology", "tests.operator.counted:RowSink")
+    query = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    read, written = (
+        [each for each in RecordFile(next((tmp_path / door).iterdir())).read().records if each.rows]
+        for door in ("source", "sink")
+    )
+    of_source = counted.model(range(10), 1, "drop")
+    of_sink = counted.model([n for n in range(10) if counted.failures_of(n) <= 1], 1, "drop")
+    assert [counted.of_progress(each.topology) for each in read] == [of_source]
+    assert [counted.of_progress(each.topology) for each in written] == [counted.without_rows(of_sink)]
+    assert (read[0].tasks.dead_letters, written[0].tasks.dead_letters) == (2, 0)
 
 
 @pytest.mark.campaign
