@@ -142,6 +142,9 @@ def test_two_uses_of_a_micro_batch_without_a_name_are_refused(spark, tmp_path):
         write.option("key", "id").mode("append").save()
         with pytest.raises(Exception, match=r"nothing tells the rows of two writes.*option\('use'"):
             write.option("key", "").mode("append").save()
+        write.option("key", "").option("use", "paid").mode("append").save()
+        with pytest.raises(Exception, match=r"two writes of micro-batch 0 to 'Charges' have the same name"):
+            write.option("key", "").option("use", "paid").mode("append").save()
         said.append(number)
 
     run(in_files(spark, tmp_path, 1).writeStream.foreachBatch(both), tmp_path / "checkpoint")

@@ -4,6 +4,7 @@ Spark makes a writer for each micro-batch in a process that plans, sends it to t
 another process, for the commit: what they have to share is in the commit messages.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -12,13 +13,18 @@ from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, Wri
 from pyspark.sql.types import StructType
 
 from pystorm_source.errors import OptionError
+from pystorm_source.plan.lint import may_ask_for_keys
+from pystorm_source.records.record import PystormProgress
 from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.source.sink.row_batches import row_batches
+from pystorm_source.source.sink.same_use import folder_of_driver, refuse_same_use
 from pystorm_source.source.sink.sink_records import record_of, write_record
 from pystorm_source.source.sink.write_rows import Written, write_rows
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.spark_versions import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pystorm_source.source.task.dead_letter_file import move_all, remove_all
+
+logger = logging.getLogger("pystorm.source")
 
 
 class _Sink:
@@ -47,6 +53,19 @@ class _Sink:
             for stem in {message.stem for message in written}:
                 move_all(self.request.letters.path, stem, names)
         write_record(self.request, record, is_stream=batch is not None)
+        if batch is None and record.run_id and written:
+            self._refuse_same_use(record, written[0].stem)
+
+    def _refuse_same_use(self, record: PystormProgress, write: str) -> None:
+        """Inside of ``foreachBatch``. Order: last, since the effects are there and dead letters must stay."""
+        plan = self.request.plan
+        folder = None if self.columns.has_key or not may_ask_for_keys(plan) else folder_of_driver()
+        if folder is None:
+            return
+        try:
+            refuse_same_use(folder, record.run_id, record.batch_id, plan.name, self.request.use, write)
+        except OSError as error:
+            logger.debug("whether another write had the name %r is not known: %s", self.request.use, error)
 
     def aborted(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         """Driver. A task has failed for good: nothing of this micro-batch counts."""
