@@ -66,27 +66,38 @@ COMPILE_ARGS += os.environ.get("PYSTORM_CFLAGS", "").split()
 # Compiled for size, to two thirds of it: they run once per component, batch or error, or wait for Python in each call.
 # A module that works per tuple does not belong here: it would be slower.
 SMALL = {
+    "cython_core.arrow.byte_column",
     "cython_core.arrow.frame_batches",
     "cython_core.arrow.lossless_cast",
     "cython_core.arrow.row_error",
     "cython_core.arrow.scalar_converter",
+    "cython_core.arrow.value_converter",
     "cython_core.executors.adaptive_limit",
     "cython_core.executors.arrow_executor",
     "cython_core.executors.async_executor",
     "cython_core.executors.async_request",
     "cython_core.executors.batching",
+    "cython_core.executors.executor",
     "cython_core.executors.held_batches",
     "cython_core.executors.joining",
+    "cython_core.primitives.latency_histogram",
     "cython_core.primitives.parker",
+    "cython_core.queues.flush_timer",
+    "cython_core.queues.mpsc_queue",
+    "cython_core.queues.spsc_queue",
     "cython_core.routing.batch_slice",
     "cython_core.routing.column_emit",
+    "cython_core.routing.java_hash",
     "cython_core.routing.own_emit",
     "cython_core.routing.own_thread",
     "cython_core.schedulers.executor_thread",
+    "cython_core.schedulers.inline_scheduler",
     "cython_core.schedulers.threads_scheduler",
     "cython_core.schedulers.wait_strategy",
     "cython_core.timing.purgatory",
     "cython_core.timing.timer_service",
+    "cython_core.timing.timing_wheel",
+    "cython_core.tuples.column_slice",
 }
 SMALL_ARGS = [] if DEBUG or platform.system() == "Windows" else ["-Os"]
 LINK_ARGS = os.environ.get("PYSTORM_LDFLAGS", "").split()

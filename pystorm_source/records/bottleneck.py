@@ -95,12 +95,15 @@ def _limited(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tup
     for limit in topology.limits:
         share = min(1.0, limit.waits + limit.paused, 1.0 - taken) * at_work
         is_paused = limit.paused > limit.waits
-        yield share, Bottleneck(
-            component=limit.component,
-            capacity=limit.used,
-            why=BREAKER if is_paused else LIMIT,
-            advice=_of_breaker(limit) if is_paused else _of_limit(limit),
-            limit=limit.name,
+        yield (
+            share,
+            Bottleneck(
+                component=limit.component,
+                capacity=limit.used,
+                why=BREAKER if is_paused else LIMIT,
+                advice=_of_breaker(limit) if is_paused else _of_limit(limit),
+                limit=limit.name,
+            ),
         )
 
 

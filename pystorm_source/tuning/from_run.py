@@ -75,9 +75,7 @@ def _component(plan: Plan, component: ComponentPlan, counts: Mapping[str, Any], 
         name=component.name,
         kind="spout" if component.is_spout else "bolt",
         tasks=len(tasks),
-        batch=Counts(
-            **{name: counts.get(name, 0) for name in COUNTED}, timed_out=counts.get("timed_out_requests", 0)
-        ),
+        batch=Counts(**{name: counts.get(name, 0) for name in COUNTED}, timed_out=counts.get("timed_out_requests", 0)),
         execute=Latency(**{name: latency.get(name, 0) for name in LATENCY}),
         # As in records: under inline all tasks share one thread, under threads the busiest task counts.
         capacity=(sum(busy) if plan.options.scheduler == "inline" else max(busy)) * share,

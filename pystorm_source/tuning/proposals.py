@@ -207,9 +207,11 @@ def _changes(change: Settings, plan: Plan) -> bool:
     if own & change.own:
         return False
     tasks = {component.name: len(component.tasks) for component in plan.components}
-    return any(config.get(key) != value for key, value in change.keys) or any(
-        tasks[name] != number for name, number in change.pars
-    ) or bool(change.batches)
+    return (
+        any(config.get(key) != value for key, value in change.keys)
+        or any(tasks[name] != number for name, number in change.pars)
+        or bool(change.batches)
+    )
 
 
 def frontier(points: Iterable[tuple[float, float]]) -> set[tuple[float, float]]:

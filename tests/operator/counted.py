@@ -138,6 +138,7 @@ def without_rows(told):
 
 def of_progress(progress):
     """Of a TopologyProgress."""
+
     def of(name):
         batch = progress.component(name).batch
         return Counted(batch.executed, batch.emitted, batch.acked, batch.failed)

@@ -142,7 +142,7 @@ def _names_in(text: str) -> tuple[str, ...]:
             names = None
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise OptionError(
-            "option 'key' names columns: 'region,order', or '[\"region\", \"order\"]'. " f"Given: {text!r}",
+            f"option 'key' names columns: 'region,order', or '[\"region\", \"order\"]'. Given: {text!r}",
             code="PYSTORM_INVALID_OPTION",
         )
     return tuple(dict.fromkeys(names))

@@ -1,6 +1,6 @@
 """A process that gives permits; prints its port::
 
-    python -m tests.source.leases.permits_process RATE TOKEN
+python -m tests.source.leases.permits_process RATE TOKEN
 """
 
 import sys
