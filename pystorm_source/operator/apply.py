@@ -134,7 +134,7 @@ def apply(
         _refuse_of_task(keep=keep, key=key, counts=counts)
         return _across_the_cluster(df, known, topology, asked, batch_id)
     columns, operator, schema = operator_of(known, topology, asked, keep, key, batch_id)
-    use = use_of(df, operator, known is not None)
+    use = use_of(df, operator)
     operator = use.operator
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)

@@ -32,7 +32,7 @@ from pystorm_source.source.input_columns import types_of
 from pystorm_source.source.register import columns_of
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
-from pystorm_source.source.spark_versions import map_in_arrow
+from pystorm_source.source.spark_versions import map_in_arrow, may_stream
 from pystorm_source.source.task.dead_letter_file import LetterFolder
 from pystorm_source.stages.crossing import Crossing
 from pystorm_source.worker.output import OutputPlan
@@ -126,7 +126,7 @@ class Cluster:
             output, schema = self._output(stage)
             operator = _operator(crossing, output, f"{applied}-{number}", self.batch_id, LetterFolder.of(self.found))
             if stage.stateful is not None:
-                if df.isStreaming and _runs_without_rows(df.sparkSession):
+                if may_stream(df) and _runs_without_rows(df.sparkSession):
                     warn_once(never_ends(stage.plan))
                 operator = replace(operator, permits_from=permits_of(stage.plan, df.sparkSession, self.found))
                 df = keyed(df, crossing, operator, schema)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 from pystorm_source.errors import OptionError, said
-from pystorm_source.source.spark_versions import states_take_rows
+from pystorm_source.source.spark_versions import may_stream, states_take_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ def provide_states(df: "DataFrame") -> None:
     code: Any = "PYSTORM_PACKAGE_MISSING"
     if remedies:
         remedies = [f"pip install {' '.join(remedies)}, here and where Spark's tasks run"]
-    if df.isStreaming and (provider := _other_provider(df.sparkSession)) is not None:
+    if may_stream(df) and (provider := _other_provider(df.sparkSession)) is not None:
         code = code if faults else "PYSTORM_INVALID_CONFIG"
         remedies.append(f"spark.conf.set({PROVIDER!r}, {ROCKS_DB!r}) before the query starts")
         given.append(f"{PROVIDER}={provider!r}")

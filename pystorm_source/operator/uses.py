@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pystorm_source.errors import ArgumentError
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan.lint import may_ask_for_keys
+from pystorm_source.source.spark_versions import may_stream
 from pystorm_source.source.task.input_feed import key_prefix
 
 if TYPE_CHECKING:
@@ -57,9 +58,8 @@ class Use:
         )
 
 
-def use_of(df: "DataFrame", operator: OperatorPlan, is_known: bool = True) -> Use:
-    """The operator over these rows, fenced from others. ``is_known``: False in a query function of a pipeline, where
-    Spark says nothing of the rows.
+def use_of(df: "DataFrame", operator: OperatorPlan) -> Use:
+    """The operator over these rows, fenced from others.
 
     Raises ArgumentError if two rows would have the same key.
     """
@@ -67,7 +67,7 @@ def use_of(df: "DataFrame", operator: OperatorPlan, is_known: bool = True) -> Us
         return Use(operator, "")
     asks = may_ask_for_keys(operator.plan)
     marker = _marker(operator)
-    if not is_known or df.isStreaming:
+    if may_stream(df):
         if operator.batch_id is not None:
             raise ArgumentError(
                 "batch_id numbers a batch query, and a stream numbers its micro-batches itself: leave it out. "

@@ -118,9 +118,24 @@ def schema_of(df: "DataFrame") -> StructType | None:
     try:
         return df.schema
     except Exception as error:
-        if "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in str(error):
+        if _tells_nothing(error):
             return None
         raise
+
+
+def may_stream(df: "DataFrame") -> bool:
+    """Whether it is a stream, or Spark does not tell: in a query function of a declarative pipeline. Raises what Spark
+    raises of a wrong DataFrame."""
+    try:
+        return bool(df.isStreaming)
+    except Exception as error:
+        if _tells_nothing(error):
+            return True
+        raise
+
+
+def _tells_nothing(error: Exception) -> bool:
+    return "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in str(error)
 
 
 def with_schema(df: "DataFrame", schema: StructType) -> "DataFrame":
