@@ -20,8 +20,6 @@ cdef class SpoutExecutor(Executor):
     cdef readonly bint exhausted
     cdef bint closed                      # exhausted by deadline or permits: the spout may have more
     cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it
-    cdef unsigned long long permits       # unbounded spouts: emits that this slice may still make
-    cdef unsigned long long emits_seen    # at the end of the last turn: more were emitted by threads of its own
     cdef public long skips                # turns between two that look for verdicts (topology.spout.recvq.skips)
     cdef long skipped
     cdef int raises                       # of next_tuple, in a row
@@ -57,7 +55,7 @@ cdef class SpoutExecutor(Executor):
     cdef int look_at(self, PyObject *answer) except -1
     cdef long ask_batch(self, long quota) except -1
     cdef long notify_verdicts(self) except -1
-    cdef int consume_permits(self, unsigned long long emits) noexcept
+    cdef int end_spent_slice(self) noexcept
     cdef int caught(self, str method) except -1
     cdef bint over(self) except -1
 

@@ -21,7 +21,12 @@ from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histo
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.routing.batch_slice cimport SOMEWHERE, BatchSlice, place_of_offset, slice_of
 from cython_core.routing.output_collector cimport set_current_collector
-from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, open_root, spout_is_at_most
+from cython_core.routing.spout_output_collector cimport (
+    SpoutOutputCollector,
+    open_root,
+    spout_is_at_most,
+    spout_is_spent,
+)
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
 from cython_core.tuples.tuple cimport Tuple
@@ -95,8 +100,7 @@ cdef class SpoutExecutor(Executor):
 
         ``until_idle``: the scheduler's run ends where all queues are empty and the spout has nothing.
         """
-        self.permits = permits
-        self.emits_seen = self.collector.emits
+        self.collector.slice_end = self.collector.emits + permits
         self.until_idle = until_idle
         self.raises = 0
         self.closed = self.collector.closed = False
@@ -242,16 +246,13 @@ cdef class SpoutExecutor(Executor):
     cdef long work(self, long quota) except -1:
         cdef long notified = 0
         cdef long asked
-        cdef unsigned long long before
         cdef uint64_t until = ps_coarse_nanos() + self.turn_time_limit if self.turn_time_limit > 0 else 0
-        if self.collector.emits != self.emits_seen:
-            self.consume_permits(self.collector.emits - self.emits_seen)
+        self.end_spent_slice()
         self.skipped += 1
         if self.collector.roots.settled > 0 and (self.skipped > self.skips or self.exhausted):
             self.skipped = 0
-            before = self.collector.emits
             notified = self.notify_verdicts()
-            self.consume_permits(self.collector.emits - before)
+            self.end_spent_slice()
             self.times.end_prelude()
         if self.pending.count == 0 and not self.exhausted:
             if self.at_most():
@@ -263,7 +264,6 @@ cdef class SpoutExecutor(Executor):
                 if asked == 0:
                     self.skipped = self.skips  # it has time to listen
                 notified += asked
-        self.emits_seen = self.collector.emits
         self.flush()
         return notified
 
@@ -282,7 +282,7 @@ cdef class SpoutExecutor(Executor):
                 self.caught("next_tuple")
                 self.raises += 1
                 if self.raises <= MOST_RAISES:
-                    self.consume_permits(self.collector.emits - before)
+                    self.end_spent_slice()
                     break  # it is asked again: a spout that has raised may have more
             else:
                 self.raises = 0
@@ -302,7 +302,7 @@ cdef class SpoutExecutor(Executor):
                 break
             if times.singly:  # hot
                 end_call(times)  # hot
-            self.consume_permits(self.collector.emits - before)
+            self.end_spent_slice()
             if self.exhausted:
                 break
             if self.pending.count > 0 or past_deadline(self, until, calls) or self.at_most():
@@ -317,13 +317,10 @@ cdef class SpoutExecutor(Executor):
             raise ComponentFailed(self.component, self.task, "next_tuple", None, self.collector.last_offset) from error
         return 0
 
-    cdef int consume_permits(self, unsigned long long emits) noexcept:
-        """A slice pays for its emits, and ends where it cannot."""
-        if not self.collector.bounded and not self.exhausted:
-            if self.permits <= emits:
-                self.exhausted = self.closed = self.collector.closed = True
-            else:
-                self.permits -= emits
+    cdef int end_spent_slice(self) noexcept:
+        """A slice that has made all its emits is over; threads of the spout's own make some of them at any time."""
+        if not self.collector.bounded and not self.exhausted and spout_is_spent(self.collector):
+            self.exhausted = self.closed = self.collector.closed = True
         return 0
 
     cdef long notify_verdicts(self) except -1:

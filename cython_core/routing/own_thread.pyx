@@ -33,7 +33,7 @@ from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.queues.broadcast_ring cimport ps_broadcast_capacity
 from cython_core.queues.receive_queue cimport queue_capacity
 from cython_core.routing.output_collector cimport OutputCollector, collector_or_none, name_of, ps_this_thread
-from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, spout_is_at_most
+from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, spout_is_at_most, spout_is_spent
 
 import logging
 import threading
@@ -238,7 +238,7 @@ cdef bint has_room(OutputCollector collector) except -1:
         return True
     if isinstance(collector, SpoutOutputCollector):
         spout = <SpoutOutputCollector>collector
-        if not spout.bounded and (spout.closed or spout_is_at_most(spout)):
+        if not spout.bounded and (spout.closed or spout_is_spent(spout) or spout_is_at_most(spout)):
             collector.let_in -= more > 0
             return more > 0
         if collector.between_runs and spout.bounded:

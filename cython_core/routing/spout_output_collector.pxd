@@ -23,6 +23,7 @@ cdef class SpoutOutputCollector(OutputCollector):
     cdef long long highest_offset   # of the range so far
     cdef bint tracks                # emits with an id have a root
     cdef bint closed                # its slice or range is over
+    cdef unsigned long long slice_end       # emits after which the slice of a spout without offsets is over
     cdef unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
     cdef ps_spout_roots roots
     cdef ps_histogram complete      # of these roots: from emit to ack
@@ -33,6 +34,11 @@ cdef class SpoutOutputCollector(OutputCollector):
     cdef object emit(self, object values, object tup_id, object stream, object direct_task, bint need_task_ids)
     cdef int emit_rows(self, BatchSlice rows, object tup_id, object where, uint32_t emits) except -1
     cdef object emit_rooted(self, object values, object tup_id, object where, uint32_t emits, bint need_task_ids)
+
+
+cdef inline bint spout_is_spent(SpoutOutputCollector collector) noexcept:
+    # Whether the slice of a spout without offsets has made all its emits.
+    return collector.emits >= collector.slice_end
 
 
 cdef inline bint spout_is_at_most(SpoutOutputCollector collector) noexcept:
