@@ -15,10 +15,10 @@ import sys
 import threading
 from pathlib import Path
 
-if not (3, 11) <= sys.version_info < (3, 14):
+if not (3, 11) <= sys.version_info < (3, 15) or "t" in getattr(sys, "abiflags", ""):
     sys.exit(
-        "pystorm-source runs on CPython 3.11, 3.12 and 3.13: build it with one of these. "
-        f"Given: Python {platform.python_version()}"
+        "pystorm-source runs on CPython 3.11 to 3.14, but not on a free-threaded build (t): build it with one. "
+        f"Given: Python {'.'.join(map(str, sys.version_info[:3]))}{getattr(sys, 'abiflags', '')}"
     )
 
 from Cython.Build import cythonize
@@ -226,8 +226,10 @@ class annotate_core(build_core):
         self._write_c(annotate=True)
 
 
-setup(
-    ext_modules=[extension(str(path)) for path in SOURCES if path.suffix == ".pyx"],
-    cmdclass={"build_ext": build_core, "annotate": annotate_core},
-    options={"build_ext": {"parallel": CORES}},
-)
+# Cython's processes import this file again where they are not forked: on macOS, and on Linux from Python 3.14 on.
+if __name__ == "__main__":
+    setup(
+        ext_modules=[extension(str(path)) for path in SOURCES if path.suffix == ".pyx"],
+        cmdclass={"build_ext": build_core, "annotate": annotate_core},
+        options={"build_ext": {"parallel": CORES}},
+    )

@@ -10,7 +10,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-FIRST, LAST = (3, 11), (3, 13)  # as requires-python in pyproject.toml
+FIRST, LAST = (3, 11), (3, 14)  # as requires-python in pyproject.toml
 
 
 def missing() -> list[str]:
@@ -18,7 +18,7 @@ def missing() -> list[str]:
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     found = []
     if not FIRST <= sys.version_info[:2] <= LAST:
-        found.append(f"CPython 3.11, 3.12 or 3.13 (this is {version}): name one by make PYTHON=/path/to/python …")
+        found.append(f"CPython 3.11 to 3.14 (this is {version}): name one by make PYTHON=/path/to/python …")
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.is_file():
         found.append(f"Python's C headers ({header}): install them (Debian: apt-get install python{version}-dev)")

@@ -8,3 +8,11 @@ included by its path from the folder above this one (``"cython_core/queues/ring.
 
 Knows no Spark, no topology DSL and no YAML; imports nothing else of this project.
 """
+
+import sys
+
+if sys.version_info < (3, 11) or "t" in getattr(sys, "abiflags", ""):
+    raise ImportError(
+        "pystorm-source runs on CPython 3.11 to 3.14, but not on a free-threaded build (t): use one of these. "
+        f"Given: Python {'.'.join(map(str, sys.version_info[:3]))}{getattr(sys, 'abiflags', '')}"
+    )

@@ -15,13 +15,6 @@
 #include <structmember.h>
 #include <stddef.h>
 
-/* From 3.14 on a tuple keeps its hash, and references that the interpreter borrows are not counted: instances that are
- * used again would answer the hash of what they held before, and a count of one would not mean that it is not
- * shared. */
-#if PY_VERSION_HEX >= 0x030E0000
-#error "pystorm-source runs on CPython 3.11, 3.12 and 3.13: build it with one of these"
-#endif
-
 #define PS_VALUES_LONGEST 8 /* longer ones are freed */
 #define PS_VALUES_KEPT 256  /* of each length */
 
@@ -123,6 +116,15 @@ static inline int ps_values_rename(PyObject *payload, PyObject *values_class) {
     return 1;
 }
 
+/* From 3.14 on a tuple keeps its hash. Without this an instance answers 0, or the hash of the values before. */
+static inline void ps_values_unhashed(PyObject *op) {
+#if PY_VERSION_HEX >= 0x030E0000
+    ((PyTupleObject *)op)->ob_hash = -1;
+#else
+    (void)op;
+#endif
+}
+
 /* A new instance of the class with these items. */
 static inline PyObject *ps_values_of(PyObject **items, Py_ssize_t n, PyObject *values_class) {
     PyTypeObject *type = (PyTypeObject *)values_class;
@@ -139,6 +141,7 @@ static inline PyObject *ps_values_of(PyObject **items, Py_ssize_t n, PyObject *v
         if (made == NULL) return NULL;
         PyObject_GC_UnTrack(made);
     }
+    ps_values_unhashed(made);
     for (i = 0; i < n; i++) {
         PyObject *item = items[i];
         Py_INCREF(item);

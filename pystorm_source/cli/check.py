@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PROBE = Path(__file__).resolve().parent.parent / "source" / "probe.py"
 PROBE_TIMEOUT_SECONDS = 120
-TRIED_PYTHONS = ((3, 11), (3, 12), (3, 13))
+TRIED_PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 HOME = "pystorm_source.source.data_source"
 
 
@@ -176,9 +176,9 @@ def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     found = f"{version} ({sys.executable})"
     if sys.version_info < TRIED_PYTHONS[0]:
-        return Finding("python", "FAIL", found, "use Python 3.11, 3.12 or 3.13")
+        return Finding("python", "FAIL", found, "use Python 3.11 to 3.14")
     if sys.version_info[:2] not in TRIED_PYTHONS:
-        return Finding("python", "warn", found, "not tried with this version: 3.11, 3.12 and 3.13 are")
+        return Finding("python", "warn", found, "not tried with this version: 3.11 to 3.14 are")
     return Finding("python", "ok", found)
 
 

@@ -157,13 +157,21 @@ class EventLoop:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Hides another loop that runs in this thread, as in a notebook cell, while the block runs."""
+    """Hides another loop that runs in this thread, as in a notebook cell, and its task, while the block runs.
+
+    From Python 3.14 on a thread has one running task, no longer one for each loop: with that of the outer loop in its
+    place, no task of the inner loop may run.
+    """
     outer = asyncio._get_running_loop()
+    swap = getattr(asyncio.tasks, "_swap_current_task", None) if outer is not None else None  # from 3.12 on
+    task = swap(outer, None) if swap is not None else None
     asyncio._set_running_loop(None)
     try:
         yield
     finally:
         asyncio._set_running_loop(outer)
+        if swap is not None:
+            swap(outer, task)
 
 
 class ManualEventLoop(EventLoop):

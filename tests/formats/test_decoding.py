@@ -5,6 +5,7 @@ import decimal
 import json
 import logging
 import os
+import sys
 
 import msgspec
 import pyarrow as pa
@@ -129,13 +130,19 @@ def test_json_of_every_type(ddl, text, value):
             "field 'a': an element: field 'b': 1.25",
         ),
         ("a string", '{"a": "\\ud800"}', ""),
-        ("id int", '{"more": ' + "[" * 100_000 + "]" * 100_000 + "}", "recursion"),
     ],
 )
 def test_json_that_does_not_fit_says_why(ddl, text, says):
     found, bad = decoded("json", [b"null", text.encode()], ddl)
     assert found == [None, None] and list(bad) == [1]
     assert says in bad[1]
+
+
+def test_json_that_nests_too_deeply_for_the_interpreter_is_named():
+    """From Python 3.14 on what nobody asked for may nest as deeply as the C stack allows, so it may also be read."""
+    found, bad = decoded("json", [b"null", b'{"more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"], "id int")
+    assert (found, list(bad)) in (([None, None], [1]), ([None, {"id": None}], []))
+    assert "recursion" in bad[1] if bad else sys.version_info >= (3, 14)
 
 
 @settings(max_examples=500 if os.environ.get("PYSTORM_DEEP") else 25, deadline=None)

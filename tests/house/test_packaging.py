@@ -1,8 +1,8 @@
 """What pyproject.toml and MANIFEST.in promise is what lies in the folders."""
 
 import re
-import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,32 +15,35 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-INTERPRETERS = ["3.11", "3.12", "3.13"]
+INTERPRETERS = ["3.11", "3.12", "3.13", "3.14"]
 
 
 def test_the_interpreters_are_the_same_everywhere():
-    assert PROJECT["project"]["requires-python"] == ">=3.11,<3.14"
+    assert PROJECT["project"]["requires-python"] == ">=3.11,<3.15"
     classifiers = PROJECT["project"]["classifiers"]
     assert [each.rsplit(" ", 1)[1] for each in classifiers if "Python :: 3" in each] == INTERPRETERS
     wheels = PROJECT["tool"]["cibuildwheel"]["build"]
     assert wheels == [f"cp{version.replace('.', '')}-*" for version in INTERPRETERS]
-    assert f"for version in {' '.join(INTERPRETERS)}; do" in (ROOT / ".ci/run").read_text()
+    gates = (ROOT / ".ci/run").read_text()
+    assert f"for version in {' '.join(INTERPRETERS[:-1])}; do" in gates and f"python-{INTERPRETERS[-1]}" in gates
 
 
-@pytest.mark.parametrize(("version", "compiles"), [("0x030D00F0", True), ("0x030E0000", False)])
-def test_the_core_does_not_compile_for_an_interpreter_whose_tuples_keep_their_hash(version, compiles, tmp_path):
-    """The header's own guard, before anything of Python's is used."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    (tmp_path / "Python.h").write_text(f"#define PY_VERSION_HEX {version}\n")
-    (tmp_path / "structmember.h").touch()
-    source = ROOT / "cython_core/tuples/values_tuple.h"
-    done = subprocess.run(
-        [compiler, "-E", f"-I{tmp_path}", "-x", "c", str(source), "-o", "/dev/null"], capture_output=True, text=True
-    )
-    assert (done.returncode == 0) is compiles, done.stderr
-    assert compiles or "pystorm-source runs on CPython 3.11, 3.12 and 3.13" in done.stderr
+@pytest.mark.parametrize("file", ["setup.py", "cython_core/__init__.py"])
+@pytest.mark.parametrize(
+    ("pretend", "given"),
+    [
+        ("sys.version_info = (3, 10, 0)", "Given: Python 3.10.0"),
+        ("sys.abiflags = 't'", f"{sys.version_info[1]}.{sys.version_info[2]}t"),
+    ],
+)
+def test_an_interpreter_that_the_core_does_not_run_on_is_refused_in_one_line(file, pretend, given):
+    """By setup.py before it needs Cython, and at the first import."""
+    code = f"import sys; {pretend}; import runpy; runpy.run_path({file!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    line = done.stderr.strip().splitlines()[-1]
+    assert "CPython 3.11 to 3.14, but not on a free-threaded build" in line and given in line
+    assert file != "setup.py" or done.stderr.strip() == line
 
 
 def test_every_room_is_packaged():
