@@ -49,7 +49,7 @@ def test_lone_surrogates_become_a_character_of_utf8_and_nothing_else_changes():
     [
         b"",
         b'{"kind":"line","text":"\xff"}',
-        b'{"kind":"line","text":"","odd":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+        b'{"kind":"line","text":"","odd":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}",
         b'{"kind":"line","text":"\\ud800"}',
         b'{"kind":"line","text":NaN}',
         b'{"kind":"line"}',

@@ -2,6 +2,7 @@
 
 import socket
 import stat
+import sys
 import threading
 from contextlib import closing, suppress
 from functools import partial
@@ -118,7 +119,8 @@ def test_a_process_that_does_not_answer_is_counted(server, path):
     "answer",
     [
         b'{"kind":"range","place":"\xff"}',
-        b'{"kind":"range","place":"a","odd":' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+        # From Python 3.14 on no answer is long enough to be nested too deeply.
+        b'{"kind":"range","place":"a","odd":' + b"[" * 20_000 + b"]" * 20_000 * (sys.version_info < (3, 14)) + b"}",
         b'{"kind":"range","place":"\\ud800"}',
         b"x",
     ],
