@@ -40,7 +40,7 @@ endef
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help lock venv build demo test gates lint format wheel sdist docs docs-check ci clean java-inner FORCE
+.PHONY: help lock venv build use demo test gates lint format wheel sdist release-check docs docs-check ci clean java-inner FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,8 +85,11 @@ docs-check: build ## links in the documents lead somewhere, generated pages are 
 wheel: build venv ## dist/*.whl
 	@$(PY) -m build --wheel --no-isolation
 
-sdist: build venv ## dist/*.tar.gz
-	@$(PY) -m build --sdist --no-isolation
+sdist: build venv ## dist/*.tar.gz: the same sources give the same bytes
+	@$(PY) .ci/sdist.py dist
+
+release-check: build venv ## whether a release could be made of this checkout (TAG=v1.2.3: of that tag; DIST=FOLDER: of its archives)
+	@$(PY) .ci/release_check.py $(if $(TAG),--tag $(TAG)) $(if $(DIST),--dist $(DIST))
 
 lock: $(VENV)/.created ## pin what make and CI install, with hashes: requirements/*.txt, of *.in (maintenance; asks the index)
 	@$(PIP) install --require-hashes -r requirements/lock.txt
