@@ -23,9 +23,11 @@ ALONE = {
     "connect": ["--no-deps"],
     "oracle": ["--no-deps"],
     "lowest": [],
+    "macos": [],
     "spark-4.0": ["--no-emit-package", "numpy"],  # .venv has one
     "spark-4.1": [],
     "spark-4.2": [],
+    "wheels": [],
 }
 """Locks with their own versions, and further arguments of each."""
 

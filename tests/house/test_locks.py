@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PINNED = re.compile(r"([\w.-]+)(?:\[[\w,-]+\])?==([\w.*]+)(?: ; [^\\]+)?")
-APART = ("connect", "oracle", "lowest", "spark-4.0", "spark-4.1", "spark-4.2")
+APART = ("connect", "oracle", "lowest", "spark-4.0", "spark-4.1", "spark-4.2", "wheels", "macos")
 """Locks of environments that are not .venv."""
 
 
