@@ -4,7 +4,7 @@ import os
 import sys
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-NEEDED = ("rich", "typer")  # the extra `cli` of pyproject.toml; executors do without
+NEEDED = ("rich", "typer")  # the extra `cli`; executors do without
 
 
 def main() -> None:
@@ -31,11 +31,10 @@ def _main() -> None:
 
 
 def _advise(missing: str) -> int:
-    print(
-        f"error: the command line needs {' and '.join(NEEDED)}: pip install 'pystorm-source[cli]'. "
-        f"Given: no module {missing!r}",
-        file=sys.stderr,
-    )
+    from pystorm_source.packages import installing
+
+    needed = " and ".join(NEEDED)
+    print(f"error: the command line needs {needed}: {installing('cli')}. Given: no module {missing!r}", file=sys.stderr)
     return 2
 
 

@@ -1,28 +1,49 @@
-"""The packages of extras, imported when they are first needed."""
+"""The packages of extras: what to install, and modules that are imported when they are first needed.
+
+A remedy names these packages and never ``pystorm-source[extra]``: pip would ask an index for that name, and install
+whatever has it there over a checkout or a wheel of yours.
+"""
 
 import importlib
 from typing import Any
 
 from pystorm_source.errors import OptionError
 
-PACKAGES = {
-    "prometheus": "prometheus-client",
-    "otel": "opentelemetry-api",
-    "ui": "uvicorn, and starlette",
-    "sql": "sqlalchemy",
-    "postgresql": "psycopg",
-    "redis": "redis",
+_COMMAND_LINE = ("rich>=13", "typer>=0.12")
+EXTRAS = {
+    "cli": _COMMAND_LINE,
+    "draw": ("cairosvg>=2.7",),
+    "kafka": ("confluent-kafka>=2.6",),
+    "tune": ("matplotlib>=3.8",),
+    "prometheus": ("prometheus-client>=0.20",),
+    "otel": ("opentelemetry-api>=1.20",),
+    "ui": ("starlette>=0.40", "uvicorn>=0.30"),
+    "sql": ("sqlalchemy>=2.0",),
+    "postgresql": ("psycopg[binary]>=3.1", "sqlalchemy>=2.0"),
+    "redis": ("redis>=5",),
+    "state": ("protobuf>=6.33.5",),
+    "avro": ("confluent-kafka[schemaregistry]>=2.16", "fastavro>=1.9"),
 }
-"""Extra → package."""
+"""Extra → its packages, as ``pyproject.toml`` has them; those of the command line only at ``cli``."""
+
+
+def requirements(extra: str) -> str:
+    """The packages of an extra as pip takes them in a shell."""
+    return " ".join(f"'{package}'" for package in EXTRAS[extra])
+
+
+def installing(extra: str) -> str:
+    """The command that installs what an extra needs, wherever this package came from."""
+    return f"pip install {requirements(extra)}"
 
 
 def package(module: str, needed_by: str, extra: str) -> Any:
-    """A module of the extra's package. Raises OptionError if it is not installed; ``needed_by``: a class of ours."""
+    """A module of the extra's packages. Raises OptionError if it is not installed; ``needed_by``: a class of ours."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise OptionError(
-            f"{needed_by} needs the package {PACKAGES[extra]}: pip install 'pystorm-source[{extra}]'. "
+            f"{needed_by} needs the package {module.partition('.')[0]}: {installing(extra)}. "
             f"Given: no module {error.name!r}",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None

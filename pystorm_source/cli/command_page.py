@@ -23,7 +23,7 @@ folder, and the keys and values of `run --option`: those of the engine and of th
 | file of `draw --output` | picture | needs |
 |---|---|---|
 | `.svg`, `.mmd`, `.mermaid`, `.txt` | SVG, a Mermaid flowchart, text | nothing |
-| `.png`, `.pdf` | the SVG, converted | `pip install 'pystorm-source[draw]'` and the system's library cairo |
+| `.png`, `.pdf` | the SVG, converted | `pip install 'cairosvg>=2.7'` and the system's library cairo |
 
 `run` shows what it does: `reading`; `waiting for input`; `stalled by 'words': …`, the component whose call does not
 return, or takes so long that the others wait. Without a terminal it prints a line every two seconds. It ends when it

@@ -10,6 +10,7 @@ import typer
 
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.errors import OptionError
+from pystorm_source.packages import installing
 from pystorm_source.plan import Plan
 from pystorm_source.plan.cut_costs import cut_costs
 from pystorm_source.plan.layered_svg import FONTS, as_svg
@@ -115,8 +116,8 @@ def _converted(svg: str, form: Format) -> bytes:
         import cairosvg
     except ModuleNotFoundError as error:
         raise OptionError(
-            f"--format {form} needs the package cairosvg: pip install 'pystorm-source[draw]', or write .svg. Given: no "
-            f"module {error.name!r}",
+            f"--format {form} needs the package cairosvg: {installing('draw')}, or write .svg. "
+            f"Given: no module {error.name!r}",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None
     except OSError:

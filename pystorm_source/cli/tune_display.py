@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pystorm_source.errors import OptionError
+from pystorm_source.packages import installing
 from pystorm_source.tuning.advice import Advice
 from pystorm_source.tuning.classify import Finding, load_of
 from pystorm_source.tuning.observed import Observed
@@ -115,7 +116,7 @@ def draw(outcome: Outcome | None, path: Path) -> None:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise OptionError(
-            f"--plot needs the package matplotlib: pip install 'pystorm-source[tune]'; the table has the same figures. "
+            f"--plot needs the package matplotlib: {installing('tune')}; the table has the same figures. "
             f"Given: no module {error.name!r}",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None

@@ -18,6 +18,7 @@ from pystorm_source.formats.avro_schema import AvroSchema
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.formats.values import Form, form_of
+from pystorm_source.packages import installing
 from pystorm_source.types.arrow import ddl_of
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Avro:
             from pystorm_source.formats.registry import registry_of
         except ImportError as error:
             raise OptionError(
-                f"the format avro needs the packages of pystorm-source[avro] on every executor: {error}. Given: 'avro'",
+                f"the format avro needs packages on every executor: {installing('avro')}. Given: 'avro', and {error}",
                 code="PYSTORM_PACKAGE_MISSING",
             ) from None
         return registry_of(self._conf)

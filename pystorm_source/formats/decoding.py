@@ -9,6 +9,7 @@ import pyarrow as pa
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.formats.json import Json
 from pystorm_source.formats.options import DecodingOptions
+from pystorm_source.packages import installing
 from pystorm_source.types.arrow import arrow_type, ddl_of, field_type, nullable
 
 Data = Sequence[bytes | None]
@@ -92,8 +93,8 @@ def decoder_of(options: DecodingOptions, side: str, declared: str | None = None)
         from pystorm_source.formats.avro import Avro
     except ImportError as error:
         raise OptionError(
-            f"{side}.format avro needs the packages of pystorm-source[avro] on the driver and every executor: {error}. "
-            f"Given: {format!r}",
+            f"{side}.format avro needs packages on the driver and every executor: {installing('avro')}. "
+            f"Given: {format!r}, and {error}",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None
     return _checked(Avro(asked, side, options), type, side, format)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 from pystorm_source.errors import OptionError, said
+from pystorm_source.packages import requirements
 from pystorm_source.source.spark_versions import may_stream, states_take_rows
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ def provide_states(df: "DataFrame") -> None:
 def _packages() -> Iterable[tuple[str, str]]:
     """What is wrong with a package, and what pip is to install."""
     if not _is_there("google.protobuf"):
-        yield "no protobuf", "'pystorm-source[state]'"
+        yield "no protobuf", requirements("state")
     else:
         try:
             importlib.import_module(_MESSAGES)
         except Exception as error:  # protobuf refuses code of a newer version
-            yield f"a protobuf that does not fit: {said(error)}", "--upgrade 'pystorm-source[state]'"
+            yield f"a protobuf that does not fit: {said(error)}", f"--upgrade {requirements('state')}"
     if not states_take_rows() and not _is_there("pandas"):
         yield "no pandas", "pandas"
 

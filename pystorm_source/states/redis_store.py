@@ -52,7 +52,7 @@ _TXID: JsonDecoder[int] = JsonDecoder(int)
 class RedisStore(Store):
     """Entries in Redis, under ``name:key``, as ``{"value":12.5,"txid":7,"previous":10.0}``.
 
-    Needs ``pip install 'pystorm-source[redis]'``. A put is several commands, so a kill may cut it; the kinds with a
+    Needs ``pip install 'redis>=5'``. A put is several commands, so a kill may cut it; the kinds with a
     txid stand that. They put by a Lua script, which changes nothing that a later batch wrote.
 
     What Redis has answered must survive its end: ``appendonly yes`` and ``appendfsync always``. By default it answers

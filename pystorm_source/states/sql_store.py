@@ -17,8 +17,8 @@ CHUNK = 10_000
 class SqlStore(Store):
     """Entries in a table: ``key`` (its primary key), ``value``, and ``txid`` and ``previous`` if the kind has them.
 
-    Needs ``pip install 'pystorm-source[sql]'``, for PostgreSQL ``[postgresql]``. The table is created if it is not
-    there. A put is one transaction of upserts. Values are JSON as text: ``SELECT key, value::numeric FROM totals``.
+    Needs ``pip install 'sqlalchemy>=2.0'``, for PostgreSQL ``'psycopg[binary]>=3.1'``, too. The table is created if it
+    is not there. A put is one transaction of upserts. Values are JSON text: ``SELECT key, value::numeric FROM totals``.
 
     Example:
         >>> from pystorm_source.states import SqlStore, TransactionalMapState

@@ -127,7 +127,7 @@ def test_a_picture_may_be_piped(cairo):
 @pytest.mark.parametrize(
     ("absent", "words"),
     [
-        (ModuleNotFoundError("No module named 'cairosvg'", name="cairosvg"), "pip install 'pystorm-source[draw]'"),
+        (ModuleNotFoundError("No module named 'cairosvg'", name="cairosvg"), "pip install 'cairosvg>=2.7'"),
         (OSError("no library called cairo-2 was found"), "apt-get install libcairo2"),
     ],
 )

@@ -58,7 +58,7 @@ def test_the_command_says_what_to_install():
     done = python("from pystorm_source.__main__ import main; sys.argv = ['pystorm-source', 'check']; main()")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: the command line needs rich and typer: pip install 'pystorm-source[cli]'. Given: no module 'typer'\n"
+        "error: the command line needs rich and typer: pip install 'rich>=13' 'typer>=0.12'. Given: no module 'typer'\n"
     )
 
 

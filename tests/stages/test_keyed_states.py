@@ -273,7 +273,7 @@ def test_another_store_than_rocks_db_is_refused_with_all_that_is_missing(spark, 
     finally:
         spark.conf.unset(PROVIDER)
     said = str(raised.value)
-    assert "pip install 'pystorm-source[state]' pandas, here and where Spark's tasks run; and spark.conf.set(" in said
+    assert "pip install 'protobuf>=6.33.5' pandas, here and where Spark's tasks run; and spark.conf.set(" in said
     assert "no protobuf" in said and "no pandas" in said
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from operator import add
@@ -10,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, InternalError, OptionError, WorldError
+from pystorm_source.packages import installing
 from pystorm_source.states import (
     Entry,
     MemoryStore,
@@ -283,9 +285,9 @@ def test_a_cache_has_a_size(cache):
         ("redis://host", "redis", "redis"),
     ],
 )
-def test_a_missing_package_is_named_with_its_extra(monkeypatch, url, module, extra):
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch, url, module, extra):
     monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(OptionError, match=rf"needs the package {module}: pip install 'pystorm-source\[{extra}\]'"):
+    with pytest.raises(OptionError, match=rf"needs the package {module}: {re.escape(installing(extra))}"):
         OpaqueMapState(url, "totals")
 
 

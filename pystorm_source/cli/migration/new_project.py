@@ -14,6 +14,7 @@ from pystorm_source.cli.migration.jobs import Job
 from pystorm_source.cli.migration.project import SRC
 from pystorm_source.cli.migration.sample_rows import spouts_as_scripts
 from pystorm_source.errors import OptionError
+from pystorm_source.packages import EXTRAS
 
 TOPOLOGIES = "topologies"
 
@@ -106,11 +107,11 @@ def _pyproject(changes: Changes, name: str, paths: set[str]) -> str:
             modules.add(path.stem)
         elif path.parts[0] == TOPOLOGIES and len(path.parts) > 2:
             packages |= {".".join(path.parts[:end]) for end in range(2, len(path.parts))}
-    ours = "pystorm-source[kafka]" if any(job.kafka for job in changes.jobs) else "pystorm-source"
+    kafka = EXTRAS["kafka"] if any(job.kafka for job in changes.jobs) else ()
     return _filled(
         "pyproject.toml.in",
         name=re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "topologies",
-        dependencies=json.dumps([ours, *changes.project.settings.dependencies]),
+        dependencies=json.dumps([*kafka, *changes.project.settings.dependencies]),
         packages=json.dumps(sorted(packages)),
         modules=json.dumps(sorted(modules)),
     )

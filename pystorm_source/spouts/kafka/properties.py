@@ -10,6 +10,7 @@ from typing import Any
 
 from pystorm_source.errors import OptionError, UsageError
 from pystorm_source.options import shown
+from pystorm_source.packages import installing
 from pystorm_source.spouts.kafka import oauth
 
 # Spark's source refuses these, too; with the reason.
@@ -131,7 +132,7 @@ def made_client(kind: str, properties: Mapping[str, Any], **arguments: Any) -> A
     except ImportError as error:
         raise UsageError(
             "the Kafka spouts need the package confluent-kafka on the driver and on every executor: "
-            f"pip install 'pystorm-source[kafka]'. Given: {error}",
+            f"{installing('kafka')}. Given: {error}",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None
     make = confluent_kafka.Consumer if kind == "Consumer" else confluent_kafka.admin.AdminClient

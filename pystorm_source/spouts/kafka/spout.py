@@ -175,7 +175,7 @@ class KafkaSpout(_Kafka):
     """A tuple for each record of Kafka's topics.
 
     Options, fields and their meaning are those of Spark's Kafka source; docs/KAFKA.md compares them. A partition is
-    called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install pystorm-source[kafka]``.
+    called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install 'confluent-kafka>=2.6'``.
 
     Raises:
         OptionError: wrong options, when the query is loaded.
