@@ -18,7 +18,11 @@
 
 #include "cython_core/primitives/atomics.h"
 
+#ifdef __APPLE__ /* which has no <threads.h> */
+#include <sched.h>
+#else
 #include <threads.h>
+#endif
 #include <time.h>
 
 enum ps_wait_kind { PS_WAIT_SPIN, PS_WAIT_YIELD, PS_WAIT_PARK };
@@ -35,12 +39,14 @@ typedef struct {
 
 /* Lets other threads run for so long, at least; 0: only where one is ready. A signal may end it early. */
 static inline void ps_sleep_nanos(int64_t nanos) {
-    if (nanos <= 0) {
-        thrd_yield();
-    } else {
-        struct timespec span = {(time_t)(nanos / 1000000000), (long)(nanos % 1000000000)};
-        thrd_sleep(&span, NULL);
-    }
+    struct timespec span = {(time_t)(nanos / 1000000000), (long)(nanos % 1000000000)};
+#ifdef __APPLE__
+    if (nanos <= 0) sched_yield();
+    else nanosleep(&span, NULL);
+#else
+    if (nanos <= 0) thrd_yield();
+    else thrd_sleep(&span, NULL);
+#endif
 }
 
 /* `nanos`: how long a parked turn sleeps, at least. */
