@@ -17,6 +17,7 @@ copyright = "the authors of pystorm source"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
+include_patterns += ["CODE_OF_CONDUCT.md", "MAINTAINERS.md"]
 include_patterns += ["examples/README.md", "examples/compiled_bolt/README.md"]
 include_patterns += ["docs/*.md", "docs/api/*.rst"]
 # Left out by name as well: a folder that matches no pattern is walked through all the same.
