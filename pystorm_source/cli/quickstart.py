@@ -17,7 +17,10 @@ from pystorm_source.cli.topology_argument import usage_errors
 from pystorm_source.errors import OptionError
 
 SUFFIX = ".in"
-RENAMED = {"gitignore": ".gitignore"}  # a file of that name would hold back files of this project
+RENAMED = {
+    "gitignore": ".gitignore",  # a file of that name would hold back files of this project
+    "agents": ".agents",  # setuptools does not look into hidden folders
+}
 TAKEN = {"tests", "conf", "job", "feed"}
 TOPOLOGIES = {"words": "WordCount", "spout": "Orders"}
 """The kinds of projects, each a folder of templates beside what all have in common, and the topology of each."""
@@ -102,7 +105,7 @@ def _fill(folder: Path, template: Traversable, names: dict[str, str]) -> None:
     folder.mkdir(exist_ok=True)
     for entry in template.iterdir():
         if entry.is_dir():
-            _fill(folder / entry.name.replace("PACKAGE", names["package"]), entry, names)
+            _fill(folder / RENAMED.get(entry.name, entry.name.replace("PACKAGE", names["package"])), entry, names)
         elif entry.name.endswith(SUFFIX):
             file = entry.name.removesuffix(SUFFIX)
             text = string.Template(entry.read_text(encoding="utf-8")).substitute(names)

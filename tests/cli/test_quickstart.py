@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from pystorm_source.cli.main import app
@@ -90,6 +91,24 @@ def test_the_code_of_its_agents_md_runs(each_project):
     for command in re.findall(r"`(pystorm-source \w+ [^`]*)`", text):
         assert command.split()[1] in ("run", "check", "draw")
         assert re.search(r" word_tally.topology:(WordCount|Orders)\b", command)
+
+
+def test_the_skill_that_it_lays_down_has_a_spout_that_can_be_replayed(project, tmp_path):
+    """Its two blocks, saved as it says, and run."""
+    text = (project / ".agents/skills/write-a-streaming-source/SKILL.md").read_text()
+    head, _, body = text.removeprefix("---\n").partition("---\n")
+    front = yaml.safe_load(head)
+    assert set(front) == {"name", "description"} and front["name"] == "write-a-streaming-source"
+    assert 100 < len(front["description"]) <= 1024, "agents choose a skill by its description, and cut a longer one"
+    assert len(text.splitlines()) <= 120
+    spout, test = re.findall(r"^```python\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
+    assert len(spout.splitlines()) <= 45
+    (tmp_path / "events.py").write_text(spout)
+    (tmp_path / "test_events.py").write_text(test)
+    done = python(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", path=f"{ROOT}{os.pathsep}{tmp_path}")
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
+    checked = python(tmp_path, "-m", "pystorm_source", "check", "events:Events")
+    assert checked.stdout.splitlines()[-1].startswith("ok    topology"), checked.stdout
 
 
 def test_it_runs(project):

@@ -65,6 +65,7 @@ def test_the_files_of_a_new_project_are_packaged():
     assert len(templates) >= 9 and templates <= packaged
     (line,) = [line for line in (ROOT / "MANIFEST.in").read_text().splitlines() if "include pystorm_source" in line]
     assert {path.suffix for path in templates} == {".in"} and "*.in" in line.split()
+    assert any(path.name == "SKILL.md.in" for path in templates)
 
 
 def test_presets_alerts_the_dashboard_and_the_text_of_the_demo_are_packaged():
