@@ -10,7 +10,7 @@ from pystorm_source.cli.check import check
 from pystorm_source.cli.metrics import metrics
 from pystorm_source.version import __version__
 
-NEED_THE_CORE = ("demo", "draw", "history", "migrate", "quickstart", "run", "stacks", "tune", "ui")
+NEED_THE_CORE = ("bundle", "demo", "draw", "history", "migrate", "quickstart", "run", "stacks", "tune", "ui")
 
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
