@@ -130,6 +130,15 @@ def test_a_readme_that_renders_to_nothing_is_refused():
     assert CHECK["faults_of_readme"]("") == [f"README.md does not render: no {p}" for p in ("<h1", "<pre", "<table")]
 
 
+def test_what_twine_refuses_is_a_fault(tmp_path):
+    """A wheel that describes nothing: an index would show an empty page."""
+    pytest.importorskip("twine")
+    wheel(tmp_path, complete(), text=metadata())
+    archive(tmp_path / f"pystorm_source-{__version__}.tar.gz", [f"pystorm_source-{__version__}/PKG-INFO"], 1, "a")
+    (said,) = [fault for fault in CHECK["faults_of_archives"](tmp_path) if fault.startswith("twine check --strict")]
+    assert "long_description" in said or "description" in said.lower()
+
+
 def archive(path: Path, names: list[str], time: int, user: str) -> Path:
     """An sdist as two builders would make it: another order, time, user and permission of the group."""
     with gzip.GzipFile(path, "wb", mtime=time) as packed, tarfile.open(fileobj=packed, mode="w") as made:
