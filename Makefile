@@ -89,7 +89,7 @@ sdist: build venv ## dist/*.tar.gz: the same sources give the same bytes
 	@$(PY) .ci/sdist.py dist
 
 release-check: build venv ## whether a release could be made of this checkout (TAG=v1.2.3: of that tag; DIST=FOLDER: of its archives)
-	@$(PY) .ci/release_check.py $(if $(TAG),--tag $(TAG)) $(if $(DIST),--dist $(DIST))
+	@$(PY) .ci/release_check.py $(if $(TAG),--tag "$$TAG") $(if $(DIST),--dist "$$DIST")
 
 lock: $(VENV)/.created ## pin what make and CI install, with hashes: requirements/*.txt, of *.in (maintenance; asks the index)
 	@$(PIP) install --require-hashes -r requirements/lock.txt

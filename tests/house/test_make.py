@@ -29,6 +29,13 @@ def test_the_module_that_holds_the_version_depends_on_it(monkeypatch):
     assert extension("cython_core/tuples/tuple.pyx").depends == []
 
 
+def test_the_name_of_a_tag_is_never_read_by_the_shell():
+    """Git allows much in it: `make` hands it over by the environment, which it fills from its own command line."""
+    command = ["make", "--dry-run", "release-check", "TAG=v1$(shell echo injected);x", "DIST=a b"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert '.ci/release_check.py --tag "$TAG" --dist "$DIST"' in said
+
+
 def test_a_user_installs_what_a_project_needs_and_not_what_our_tests_need():
     def printed(target):
         command = ["make", "--dry-run", "--always-make", target]
