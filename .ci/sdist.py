@@ -2,7 +2,7 @@
 
 setuptools puts the time of the build, times of files, the user's name and the folder's order into the archive. This
 packs its files again without them: sorted, owned by nobody, with the time SOURCE_DATE_EPOCH (by default the time of the
-last commit). It builds a copy of the files that git knows, so nothing else in the checkout can slip in.
+last commit). It builds a copy of the files that git knows or would take, without what was built in the checkout.
 """
 
 import gzip
