@@ -124,6 +124,13 @@ def test_a_query_is_found_by_its_name_the_beginning_of_its_run_or_its_file(tmp_p
         (["--config", "gone.yaml"], "Given: 'gone.yaml'"),
     ],
 )
-def test_what_is_not_there_is_refused_with_what_was_given(tmp_path, arguments, said):
-    done = bundle(tmp_path, *arguments)
-    assert done.returncode == 2 and said in done.stderr and not list(tmp_path.glob("*.zip"))
+def test_what_is_not_there_is_refused_with_what_was_given(tmp_path, monkeypatch, arguments, said):
+    from typer.testing import CliRunner  # not above: Spark's Python imports this module for its topology
+
+    from pystorm_source.cli import bundle as module
+    from pystorm_source.cli.main import app
+
+    monkeypatch.setattr(module, "private_folders", list)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["bundle", *arguments])
+    assert done.exit_code == 2 and said in done.stderr and not list(tmp_path.glob("*.zip"))
