@@ -18,8 +18,10 @@
 
 #include "cython_core/primitives/atomics.h"
 
-#ifdef __APPLE__ /* which has no <threads.h> */
+#ifdef __APPLE__ /* which has no <threads.h>: the calls of POSIX that do the same */
 #include <sched.h>
+#define thrd_yield sched_yield
+#define thrd_sleep nanosleep
 #else
 #include <threads.h>
 #endif
@@ -39,14 +41,12 @@ typedef struct {
 
 /* Lets other threads run for so long, at least; 0: only where one is ready. A signal may end it early. */
 static inline void ps_sleep_nanos(int64_t nanos) {
-    struct timespec span = {(time_t)(nanos / 1000000000), (long)(nanos % 1000000000)};
-#ifdef __APPLE__
-    if (nanos <= 0) sched_yield();
-    else nanosleep(&span, NULL);
-#else
-    if (nanos <= 0) thrd_yield();
-    else thrd_sleep(&span, NULL);
-#endif
+    if (nanos <= 0) {
+        thrd_yield();
+    } else {
+        struct timespec span = {(time_t)(nanos / 1000000000), (long)(nanos % 1000000000)};
+        thrd_sleep(&span, NULL);
+    }
 }
 
 /* `nanos`: how long a parked turn sleeps, at least. */
