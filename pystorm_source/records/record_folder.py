@@ -3,6 +3,7 @@
 The job's process and the runners of its queries share nothing but the driver's machine and its JVM.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.records.record_writer import SUFFIX
+
+logger = logging.getLogger("pystorm.source")
 
 MOST_FILES = 64
 """Of finished and running runs in a private folder. Too large: a driver that starts a query every minute fills its
@@ -47,6 +50,21 @@ def jvm_above() -> int | None:
             return process
         process = int(rest.split()[1])
     return None
+
+
+def folder_above() -> Path | None:
+    """The private folder of the JVM above this process, which is there then; None where there is none: no Linux, no
+    room, or a folder that another user has put there."""
+    jvm = jvm_above()
+    if jvm is None:
+        return None
+    folder = private_folder(jvm)
+    try:
+        make_private(folder)
+    except OSError as error:
+        logger.debug("no private folder of JVM %d: %s", jvm, error)
+        return None
+    return folder
 
 
 def make_private(folder: Path) -> None:

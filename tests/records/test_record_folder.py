@@ -7,10 +7,13 @@ import tempfile
 import pytest
 
 from pystorm_source.clock import ManualClock
+from pystorm_source.records import record_folder
 from pystorm_source.records.record_folder import (
     KEPT_SECONDS,
     MOST_FILES,
     files_in,
+    folder_above,
+    is_private,
     make_private,
     private_folder,
     private_folders,
@@ -55,6 +58,17 @@ def test_a_folder_that_others_may_enter_is_refused():
     folder.chmod(0o755)
     with pytest.raises(PermissionError, match="only this user may enter"):
         make_private(folder)
+
+
+def test_that_of_the_jvm_above_is_made_or_there_is_none(monkeypatch):
+    """Commits of a sink meet there: no query ends because they cannot."""
+    monkeypatch.setattr(record_folder, "jvm_above", lambda: 4711)
+    assert folder_above() == folder_above() == private_folder(4711)
+    assert is_private(private_folder(4711))
+    private_folder(4711).chmod(0o755)  # as if another user had put it there
+    assert folder_above() is None
+    monkeypatch.setattr(record_folder, "jvm_above", lambda: None)
+    assert folder_above() is None
 
 
 def test_a_link_in_its_place_is_refused(temporary):

@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 
 from pystorm_source.errors import OptionError
-from pystorm_source.records.record_folder import jvm_above, make_private, private_folder
 
 
 def refuse_same_use(folder: Path, run: str, batch: int, topology: str, use: str, write: str) -> None:
@@ -37,15 +36,3 @@ def refuse_same_use(folder: Path, run: str, batch: int, topology: str, use: str,
         os.pwrite(file, f"{batch} {write}".encode(), 0)
     finally:
         os.close(file)
-
-
-def folder_of_driver() -> Path | None:
-    """Where commits of this driver meet; None where they cannot: no Linux, or no room."""
-    jvm = jvm_above()
-    if jvm is None:
-        return None
-    try:
-        make_private(private_folder(jvm))
-    except OSError:
-        return None
-    return private_folder(jvm)

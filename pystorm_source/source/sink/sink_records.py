@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pystorm_source.records.from_spark import tasks_of
 from pystorm_source.records.record import PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import last_lines
-from pystorm_source.records.record_folder import jvm_above, make_private, private_folder, sweep
+from pystorm_source.records.record_folder import folder_above, sweep
 from pystorm_source.records.record_writer import RecordWriter
 from pystorm_source.source.driver.run_outline import begin_of
 from pystorm_source.source.reports.query_counts import QueryCounts
@@ -85,12 +85,10 @@ def write_record(request: SinkRequest, record: PystormProgress, is_stream: bool)
 
 
 def _write_privately(request: SinkRequest, record: PystormProgress) -> None:
-    jvm = jvm_above()
-    if jvm is None:
+    folder = folder_above()
+    if folder is None:
         return
     try:
-        folder = private_folder(jvm)
-        make_private(folder)
         sweep(folder)
         _append(request, record, folder, record.run_id, is_stream=True)  # a file for each run, as of a source
     except Exception as error:

@@ -15,9 +15,10 @@ from pyspark.sql.types import StructType
 from pystorm_source.errors import OptionError
 from pystorm_source.plan.lint import may_ask_for_keys
 from pystorm_source.records.record import PystormProgress
+from pystorm_source.records.record_folder import folder_above
 from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.source.sink.row_batches import row_batches
-from pystorm_source.source.sink.same_use import folder_of_driver, refuse_same_use
+from pystorm_source.source.sink.same_use import refuse_same_use
 from pystorm_source.source.sink.sink_records import record_of, write_record
 from pystorm_source.source.sink.write_rows import Written, write_rows
 from pystorm_source.source.spark_border import spark_border
@@ -59,7 +60,7 @@ class _Sink:
     def _refuse_same_use(self, record: PystormProgress, write: str) -> None:
         """Inside of ``foreachBatch``. Order: last, since the effects are there and dead letters must stay."""
         plan = self.request.plan
-        folder = None if self.columns.has_key or not may_ask_for_keys(plan) else folder_of_driver()
+        folder = None if self.columns.has_key or not may_ask_for_keys(plan) else folder_above()
         if folder is None:
             return
         try:
