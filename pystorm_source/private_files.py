@@ -2,6 +2,7 @@
 
 import grp
 import os
+import pwd
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +32,7 @@ class FileGroup:
         with suppress(FileExistsError):  # another task has made it
             folder.mkdir(mode=0o700)
             if self.name:
-                os.chown(folder, -1, self._id())
+                self._give(folder)
                 # Files made there by others are the group's, too; x, to look inside.
                 folder.chmod(0o2700 | self._bits | 0o010)
 
@@ -40,13 +41,24 @@ class FileGroup:
         file = os.open(path, flags, 0o600)
         try:
             if self.name:
-                os.fchown(file, -1, self._id())
+                self._give(file)
                 os.fchmod(file, 0o600 | self._bits)
         except BaseException:
             os.close(file)
             path.unlink(missing_ok=True)
             raise
         return file
+
+    def _give(self, target: Path | int) -> None:
+        try:
+            os.chown(target, -1, self._id())
+        except PermissionError:
+            raise OptionError(
+                f"option {self._key!r} names a group of which the user that writes these files is a member, and "
+                f"{_user(os.geteuid())} is none on {os.uname().nodename}: add it, or name another group. "
+                f"Given: {self.name!r}",
+                code="PYSTORM_INVALID_OPTION",
+            ) from None
 
     def _id(self) -> int:
         if self.name.isdigit():
@@ -63,3 +75,45 @@ class FileGroup:
 
 OWN = FileGroup()
 """For this user only."""
+
+
+def group_remedy(path: Path, key: str) -> str:
+    """How this user gets at a file that another user has made: sentences that name the option ``key`` and its value.
+    Empty if the file, or the folder that it should be in, is this user's, or is not there."""
+    owner, me = _owner(path), os.geteuid()
+    if owner in (None, me):
+        return ""
+    shared = _groups(owner) & _groups(me)
+    value = f"{key}={min(shared)}" if shared else f"{key} to a group of which both are members"
+    return (
+        f"User {_user(owner)} made it, and this process runs as {_user(me)}. Set {value}; a folder that is there "
+        "already keeps its rights, so choose another one or give it to that group. "
+    )
+
+
+def _owner(path: Path) -> int | None:
+    """Of the file, or of the folder above it that shuts this user out."""
+    for each in (path, *path.parents):
+        try:
+            return each.stat().st_uid
+        except FileNotFoundError:
+            if each != path:
+                return None
+        except OSError:
+            continue
+    return None
+
+
+def _user(number: int) -> str:
+    with suppress(KeyError):
+        return repr(pwd.getpwuid(number).pw_name)
+    return str(number)
+
+
+def _groups(user: int) -> set[str]:
+    """The groups of a user, as far as this machine knows them."""
+    try:
+        name, own = pwd.getpwuid(user)[0], pwd.getpwuid(user).pw_gid
+    except KeyError:
+        return set()
+    return {group.gr_name for group in grp.getgrall() if name in group.gr_mem or group.gr_gid == own}

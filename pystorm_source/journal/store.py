@@ -24,7 +24,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from pystorm_source.errors import WorldError
 from pystorm_source.journal.options import file_system
-from pystorm_source.private_files import NEW, OWN, FileGroup
+from pystorm_source.private_files import NEW, OWN, FileGroup, group_remedy
 from pystorm_source.redaction import without_credentials
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -342,9 +342,10 @@ def _world(folder: str, name: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        other = group_remedy(Path(folder, name), "journal.group") if isinstance(error, PermissionError) else ""
         raise WorldError(
             f"the journal cannot be read or written ({type(error).__name__}: {error.strerror or error}): option "
             "'journal.path' names a place that the driver and every executor may read, write, list and delete in. "
-            f"Given: {'/'.join(part for part in (folder, name) if part)!r}",
+            f"{other}Given: {'/'.join(part for part in (folder, name) if part)!r}",
             code="PYSTORM_JOURNAL_UNREACHABLE",
         ) from error
