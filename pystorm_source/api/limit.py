@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 1.0
 """Seconds between two looks of a thread that waits for a permit. Longer: an interrupt is noticed late."""
 _LONGEST_ERROR = 200
+_EXPIRED = "the call took longer than topology.async.request.timeout.secs"
 
 
 class Limit:
@@ -177,14 +178,16 @@ class Limit:
     def _ended(self, error: BaseException | None) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
-            self._permits.ended(waiter, self._verdict(error), _text(error))
+            has_expired = isinstance(error, asyncio.CancelledError) and request_has_expired(self._bolt)
+            self._permits.ended(waiter, self._verdict(error, has_expired), _EXPIRED if has_expired else _text(error))
 
-    def _verdict(self, error: BaseException | None) -> bool | None:
-        """Whether the call says that the service works; None: it says nothing."""
+    def _verdict(self, error: BaseException | None, has_expired: bool) -> bool | None:
+        """Whether the call says that the service works; None: it says nothing. ``has_expired``: cancelled because it
+        took longer than it may."""
         if error is None or isinstance(error, FailureKind):
             return True
         if isinstance(error, asyncio.CancelledError):
-            return False if request_has_expired(self._bolt) else None
+            return False if has_expired else None
         if not isinstance(error, Exception):
             return None
         rules = self._bolt._pystorm_rules
@@ -200,4 +203,7 @@ def _set(woken: "asyncio.Future[None]") -> None:
 
 
 def _text(error: BaseException | None) -> str:
-    return "" if error is None else f"{type(error).__name__}: {given(str(error))}"[:_LONGEST_ERROR]
+    if error is None:
+        return ""
+    name, text = type(error).__name__, str(error)
+    return f"{name}: {given(text)}"[:_LONGEST_ERROR] if text else name

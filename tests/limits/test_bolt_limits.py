@@ -1,5 +1,7 @@
 """``Bolt.spec(limits=[...])``: each call of a bolt is one call of a service."""
 
+import asyncio
+
 import pytest
 
 from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Grouping, JoinBolt, StatefulBolt, Topology
@@ -154,6 +156,40 @@ def test_after_an_outage_calls_go_on_at_the_limit(monkeypatch):
     behind = [at for at in AskDown.times if 1.5 <= at < 11.5]
     assert behind[0] < 1.7, "the probe after the second pause succeeds"
     assert 90 <= len(behind) / 10 <= 100
+
+
+class AskSlow(AsyncBolt):
+    """Of a service that hangs at first, and then closes connections."""
+
+    outputs = ["n long"]
+    exit_on_exception = False
+    config = {"topology.retry.on": {"Exception": "retry"}, "topology.async.request.timeout.secs": 1}
+    error: BaseException | None = None
+
+    async def process(self, tup):
+        now = self.clock.monotonic()
+        if now < 2 and self.error is None:
+            await asyncio.Event().wait()
+        if now < 2:
+            raise self.error
+        self.emit([tup.values.n])
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (None, "The last error: the call took longer than topology.async.request.timeout.secs"),
+        (ConnectionResetError(), "The last error: ConnectionResetError"),
+        (OSError("down"), "The last error: OSError: 'down'"),
+    ],
+)
+def test_the_log_says_why_there_are_no_calls(monkeypatch, caplog, error, said):
+    clock = ManualClock()
+    monkeypatch.setattr(AskSlow, "clock", clock, raising=False)
+    monkeypatch.setattr(AskSlow, "error", error)
+    run_topology(asks(AskSlow, 40, rates={"api": "100/s"}), {"topology.max.spout.retries": 20}, clock=clock)
+    (first, *_) = (one.getMessage() for one in caplog.records if "so there are none for" in one.getMessage())
+    assert first.endswith(said)
 
 
 class AskNever(Ask):
