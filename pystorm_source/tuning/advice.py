@@ -53,7 +53,7 @@ class Advice(NamedTuple):
         """The gain, in words."""
         if self.gain is None:
             return "no gain is computed"
-        return f"computed gain: {self.gain:.2f} times{f', {self.condition}' if self.condition else ''}"
+        return f"computed, not tried: {self.gain:.2f} times{f', {self.condition}' if self.condition else ''}"
 
 
 def modelled(found: Iterable[Finding], observed: Observed, refuted: Sequence[Tried] = ()) -> list[Advice]:
@@ -77,19 +77,37 @@ def modelled(found: Iterable[Finding], observed: Observed, refuted: Sequence[Tri
         "short time-out": _time_out,
         "garbage collection": _garbage,
     }
-    advised: list[Advice] = []
+    found, advised = list(found), []
+    holds = _holds(found, observed)
     for each in found:
         more = _more_at_a_time(refuted, each)
         if more and each.cause in ("slow bolt", "slow spout", "starved by source"):
             advised.append(_saturated(each, more))
         elif more and each.cause in _MORE_TASKS:
             continue  # as many calls at a time as these, and as slow
+        elif holds and each.cause in _MORE_TASKS:
+            advised += [one._replace(gain=None, arithmetic=holds) for one in _parts(each, observed)]
         elif each.cause in makers:
             advised += makers[each.cause](each, observed)
     return advised
 
 
 _MORE_TASKS = ("few tasks", "skewed partition")
+
+
+def _holds(found: Iterable[Finding], observed: Observed) -> str:
+    """What more tasks do not change, in words; empty if it is nothing."""
+    for each in found:
+        if each.cause in ("rate limit", "open breaker"):
+            return f"more tasks share the same calls: {each.why}"
+        if each.cause == "starved by source" and _has_no_more(each, observed):
+            return f"more tasks have no more rows: {each.why}"
+    return ""
+
+
+def _has_no_more(finding: Finding, observed: Observed) -> bool:
+    spout = observed.component(finding.component)
+    return spout.stalls.get("nothing_to_emit", 0.0) >= observed.busy(spout)
 
 
 def _more_at_a_time(refuted: Sequence[Tried], finding: Finding) -> list[Tried]:
@@ -250,7 +268,7 @@ def _parts(finding: Finding, observed: Observed) -> Iterator[Advice]:
     yield Advice(
         finding, f"{parts} Spark tasks instead of {len(ranges)}, or more partitions at the source", before / after,
         f"tasks take max(all / {cores} cores, longest) = {before:,.2f} {unit}, cut {after:,.2f} {unit}",
-        ("minPartitions", parts),
+        ("minPartitions", parts), "" if observed.micro_batches else "if tasks take most of the time",
     )  # fmt: skip
 
 
@@ -292,8 +310,7 @@ def _keys(finding: Finding, observed: Observed) -> Iterator[Advice]:
 
 
 def _source(finding: Finding, observed: Observed) -> Iterator[Advice]:
-    spout = observed.component(finding.component)
-    if spout.stalls.get("nothing_to_emit", 0.0) >= observed.busy(spout):
+    if _has_no_more(finding, observed):
         yield Advice(finding, "nothing: the source has no more", None, finding.why)
     else:
         yield Advice(

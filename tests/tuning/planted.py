@@ -52,6 +52,17 @@ class Uneven(Numbers):
         return 1_000_000 if partition == "0" else 1_000
 
 
+class Idle(Numbers):
+    """Its source has a record every five milliseconds."""
+
+    def next_tuple(self):
+        now = time.monotonic()
+        if now < getattr(self, "next", 0.0):
+            return True
+        self.next = now + 0.005
+        return super().next_tuple()
+
+
 class Sentences(Numbers):
     outputs = ["line string"]
 
@@ -139,6 +150,11 @@ class SlowBoltInC(Topology):
 
 class Starved(Topology):
     numbers = Slow.spec()
+    first = Pass.spec(inputs=[numbers])
+
+
+class NoMore(Topology):
+    numbers = Idle.spec()
     first = Pass.spec(inputs=[numbers])
 
 

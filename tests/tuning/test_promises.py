@@ -7,12 +7,13 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.tuning.advice import modelled
-from pystorm_source.tuning.classify import findings, load_of
+from pystorm_source.tuning.classify import Finding, findings, load_of
 from pystorm_source.tuning.machine import open_files
 from pystorm_source.tuning.model import bend_of
 from pystorm_source.tuning.observed import MicroBatch, Observed
@@ -46,6 +47,31 @@ def test_a_limit_is_named_and_nothing_behind_it_is_scaled(topology):
     assert "only the value of topology.rate.limit, 'prices': 50/s" in advice.change
 
 
+@pytest.mark.parametrize(
+    ("topology", "waits", "said"),
+    [
+        (planted.Limited, 0.2, "more tasks share the same calls: 20% of the time"),
+        (planted.NoMore, None, "more tasks have no more rows: "),
+    ],
+)
+def test_more_tasks_promise_nothing_if_a_limit_or_the_source_holds_back(topology, waits, said):
+    """Also if the limit holds for a small part of the time only: how small it stays, nobody has tried."""
+    seen = replace(observed(topology), partitions=(1_000, 10), cpu_share={})
+    if waits is not None:
+        seen = replace(seen, limits=tuple(structs.replace(each, waits=waits, paused=0.0) for each in seen.limits))
+    found = [*findings(seen), Finding("few tasks", "", 0.4, "1 partition, 2 cores")]
+    (advice,) = [each for each in modelled(found, seen) if each.finding.cause == "few tasks"]
+    assert advice.gain is None
+    assert advice.promise == "no gain is computed"
+    assert advice.arithmetic.startswith(said)
+
+
+def test_a_gain_of_more_tasks_that_nothing_contradicts_is_said_to_be_untried():
+    seen = replace(observed(planted.SlowBoltInC), partitions=(1_000,), cores=2)
+    (advice,) = [each for each in modelled(findings(seen), seen) if each.finding.cause == "few tasks"]
+    assert advice.promise == "computed, not tried: 2.00 times, if tasks take most of the time"
+
+
 def test_what_the_trials_refuted_is_not_promised():
     """More tasks are no faster: 300 → 290 → 280 tuples/s. Half as long calls, or more partitions, are no advice."""
     outcome = swept(planted.Saturated, 12)
@@ -56,7 +82,7 @@ def test_what_the_trials_refuted_is_not_promised():
     assert "More calls at a time do not help" in advice[0].change
     assert re.search(r"\d+ → \d+.* tuples/s measured with 1, ", advice[0].arithmetic)
     text = written("T", outcome, advice)
-    assert "Computed gain" not in text
+    assert "Computed" not in text
     assert "No gain is computed" in text
 
 
