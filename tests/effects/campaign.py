@@ -25,6 +25,7 @@ import pyarrow.dataset as ds
 
 from testbed.effects_service import Service, effects_service
 from testbed.periods import most_in_a_period
+from tests.kills.committed import committed
 from tests.kills.processes import MARK, marked
 from tests.states.redis_process import redis_process
 
@@ -154,9 +155,10 @@ def check(campaign: Campaign, rows: int) -> dict[str, object]:
     calls, effects = campaign.service.calls, campaign.service.effects
     times = sorted(call.time for call in calls)
     quiet = campaign.quiet_seconds(times)
-    committed = _committed(campaign.folder / "out")
     lines = Counter(
-        line for path in committed for line in ds.dataset(path).to_table(columns=["line"])["line"].to_pylist()
+        line
+        for path in committed(campaign.folder / "out")
+        for line in ds.dataset(path).to_table(columns=["line"])["line"].to_pylist()
     )
     used = sorted(quiet)[len(quiet) // 2] / campaign.limit if quiet else 0.0
     wrong = []
@@ -181,17 +183,6 @@ def check(campaign: Campaign, rows: int) -> dict[str, object]:
         "done": dict(campaign.done),
         "wrong": wrong,
     }
-
-
-def _committed(folder: Path) -> list[Path]:
-    """The files that Spark's sink has committed; others are of attempts that were killed."""
-    log = folder / "_spark_metadata"
-    compact = sorted((int(path.name.split(".")[0]), path) for path in log.iterdir() if path.name.endswith(".compact"))
-    plain = sorted((int(path.name), path) for path in log.iterdir() if path.name.isdigit())
-    texts = [compact[-1][1].read_text()] if compact else []
-    texts += [path.read_text() for number, path in plain if not compact or number > compact[-1][0]]
-    found = [json.loads(line)["path"] for text in texts for line in text.splitlines()[1:]]
-    return [Path(path.removeprefix("file://")) for path in found]
 
 
 def run(folder: Path, rows: int, limit: int, seed: int, permits: str = "driver") -> dict[str, object]:

@@ -29,6 +29,8 @@ def main(folder: Path, url: str, limit: str, permits: str = "driver") -> None:
     spark.sparkContext.setLogLevel("OFF")
     options = {"topology.rate.limit": {"api": limit}, "minPartitions": 4, "topology.circuit.breaker.pause.secs": 1}
     options["batch.target.millis"] = 10_000  # between two micro-batches there are no calls
+    # A line has about six bytes, which are its offsets. A first micro-batch of minutes is killed again and again.
+    options["backpressure.initialRate"] = 6 * int(limit.partition("/")[0])
     if permits == "shares":
         options["topology.rate.limit.tasks"] = 2
     elif permits != "driver":

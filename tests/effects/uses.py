@@ -10,95 +10,25 @@ and the driver with its JVM. Prints one line of JSON: what was found, and what i
 import argparse
 import json
 import os
-import random
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.effects.uses_job import USES
-from tests.kills.processes import MARK, marked, parent_of
+from tests.kills.killed_job import KilledJob
 
-ROOT = Path(__file__).resolve().parents[2]
 ROWS = 20  # of a micro-batch
-BYTES_BETWEEN = 2_000  # of effects from one kill to the next at most; a micro-batch without kills has 1,700
-DRIVERS = 0.08  # of the kills; the next driver takes ten seconds to start
 
 
-class Campaign:
+class Campaign(KilledJob):
     """``seen``: content of each file of dead letters that was there once."""
 
+    module = "tests.effects.uses_job"
+    bytes_between = 2_000  # a micro-batch without kills has 1,700
+
     def __init__(self, folder: Path, kills: int, seed: int):
-        self.folder = folder
-        self.left = kills
-        self.chance = random.Random(seed)
-        self.mark = f"uses-{os.getpid()}"
-        self.done: Counter[str] = Counter()
         self.seen: dict[Path, bytes] = {}
-        self.driver = self.start()
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """A driver."""
-        command = [sys.executable, "-m", "tests.effects.uses_job", str(self.folder)]
-        environment = {**os.environ, MARK: self.mark, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-        environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}
-        log = (self.folder / "driver.log").open("ab")
-        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
-
-    def run(self, seconds: float) -> None:
-        """Until the query has read all, restarted as often as it has to be. Raises TimeoutError after so long."""
-        end = time.monotonic() + seconds
-        due = self.next_due()
-        while (code := self.driver.poll()) != 0:
-            if time.monotonic() > end:
-                raise TimeoutError(f"not over after {seconds:g} s: {dict(self.done)}")
-            if code is not None:
-                self.end_driver()
-                self.driver = self.start()
-            if self.left and self.written() >= due and (workers := self.workers()):
-                self.kill(workers)
-                due = self.next_due()
-            self.look()
-            time.sleep(0.02)
-        self.look()
-
-    def written(self) -> int:
-        """Bytes of the effects so far."""
-        return sum(path.stat().st_size for path in (self.folder / "effects").iterdir())
-
-    def next_due(self) -> int:
-        """Bytes of effects at which the next process dies: kills come where there is something to lose."""
-        return self.written() + self.chance.randrange(1, BYTES_BETWEEN)
-
-    def workers(self) -> list[int]:
-        """Processes of Python that Spark has forked: with rows, a plan of a write, or its commit."""
-        found = marked(self.mark)
-        daemons = {pid for pid, command in found.items() if "pyspark.daemon" in command or "pystorm-python" in command}
-        return sorted(pid for pid in daemons if parent_of(pid) in daemons)
-
-    def kill(self, workers: list[int]) -> None:
-        self.left -= 1
-        if self.chance.random() < DRIVERS:
-            self.done["driver"] += 1
-            self.end_driver()
-            self.driver = self.start()
-            return
-        self.done["worker"] += 1
-        try:
-            os.kill(self.chance.choice(workers), signal.SIGKILL)
-        except ProcessLookupError:
-            self.done["gone before"] += 1
-
-    def end_driver(self) -> None:
-        for pid in [self.driver.pid, *marked(self.mark)]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        self.driver.wait()
+        super().__init__(folder, kills, seed)
 
     def look(self) -> None:
         """Remembers the files of dead letters that there are."""
@@ -165,10 +95,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
         path.write_text("".join(f'{{"id": {row}}}\n' for row in rows))
         os.utime(path, (1_700_000_000 + number,) * 2)
     campaign = Campaign(folder, kills, seed)
-    try:
-        campaign.run(200 + 12 * kills)
-    finally:
-        campaign.end_driver()
+    campaign.run(200 + 12 * kills)
     return check(campaign, batches)
 
 
