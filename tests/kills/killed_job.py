@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.kills.processes import MARK, marked, parent_of
 
 ROOT = Path(__file__).resolve().parents[2]
+_RUNNER = "pyspark.sql.streaming."
 
 
 class KilledJob:
@@ -74,10 +75,12 @@ class KilledJob:
         return self.written() + self.chance.randrange(1, self.bytes_between)
 
     def workers(self) -> list[int]:
-        """Processes of Python that Spark has forked: with rows, a plan, or a commit."""
+        """Processes of Python that Spark has forked, with rows, a plan, or a commit; and those that plan for a query as
+        long as it runs."""
         found = marked(self.mark)
         daemons = {pid for pid, command in found.items() if "pyspark.daemon" in command or "pystorm-python" in command}
-        return sorted(pid for pid in daemons if parent_of(pid) in daemons)
+        runners = {pid for pid, command in found.items() if _RUNNER in command}
+        return sorted(runners | {pid for pid in daemons if parent_of(pid) in daemons})
 
     def kill(self) -> None:
         """A worker, or the driver with all that it has started."""
@@ -88,8 +91,10 @@ class KilledJob:
             self.driver = self.start()
             return
         try:
-            os.kill(self.chance.choice(self.workers()), signal.SIGKILL)
-            self.done["worker"] += 1
+            pid = self.chance.choice(self.workers())
+            name = "runner" if _RUNNER in marked(self.mark).get(pid, "") else "worker"
+            os.kill(pid, signal.SIGKILL)
+            self.done[name] += 1
         except (IndexError, ProcessLookupError):
             self.done["gone before"] += 1
 
