@@ -58,7 +58,9 @@ class Measures:
         if not name:
             known = [key for key in self._runs if (key.query, key.run) == (query, run)]
             return known[0] if len(known) == 1 else Common(query, run, "")
-        # The first records may have come without a topology: before a task has reported.
+        # The first records of a source may have come without a topology: before a task has reported.
+        if record.door != "source":
+            return Common(query, run, name)
         if first := self._runs.pop(Common(query, run, ""), None):
             self._runs.setdefault(Common(query, run, name), first)
             self._samples.pop(Common(query, run, ""))

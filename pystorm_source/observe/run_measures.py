@@ -138,6 +138,8 @@ def _query_gauges(record: PystormProgress) -> Iterator[tuple[tuple[str, ...], fl
     yield ("last_progress_timestamp",), _ended_at(record)
     yield ("batch_duration",), record.seconds
     yield ("batch_rows",), record.rows
+    if record.door != "source":  # which alone has an admission
+        return
     yield ("backlog_offsets",), record.backlog
     yield ("avg_offsets_behind_latest",), record.avg_offsets_behind_latest
     yield ("max_offsets_behind_latest",), record.max_offsets_behind_latest

@@ -54,6 +54,20 @@ def test_counters_are_those_since_the_run_began():
     assert of(measures, "rows") == [sum(progress(batch=batch).rows for batch in (0, 1, 2))]
 
 
+def test_a_sink_has_its_counts_and_no_admission_and_leaves_the_source_its_own():
+    """Also before a task of the source has reported: its records have no topology then."""
+    made = progress()
+    sink = replace(made, door="sink", topology=replace(made.topology, name="Sink"))
+    measures = taken(replace(made, topology=None), sink)
+    assert {key.topology: "backlog_offsets" in found for key, found in measures.samples().items()} == {
+        "": True,
+        "Sink": False,
+    }
+    measures.update(made)
+    assert {key.topology for key in measures.samples()} == {made.topology.name, "Sink"}
+    assert of(measures, "batches") == [1, 1]
+
+
 def test_a_record_that_comes_twice_counts_once():
     once, twice = taken(progress()), taken(progress(), progress())
     assert once.samples() == twice.samples()

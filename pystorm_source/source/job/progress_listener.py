@@ -10,6 +10,7 @@ from pyspark.sql.streaming.listener import JStreamingQueryListener, QueryProgres
 
 from pystorm_source.records.from_spark import reads_ours, records_of
 from pystorm_source.records.record import PystormProgress
+from pystorm_source.source.job.counted import operators_in
 from pystorm_source.source.job.recorded import folder_of_driver
 from pystorm_source.source.job.run_records import RunRecords
 
@@ -23,6 +24,10 @@ memory. Fewer: of as many queries at a time some have no last record."""
 class PystormProgressListener(StreamingQueryListener):
     """What each micro-batch of the session's queries did: admission, tasks, components, as ``PystormProgress``.
 
+    Of sources, of operators that have a name, ``apply(df, Topology, counts="name")`` in this process, and of streaming
+    sinks on the driver's machine, under Linux: ``door`` says which. Those of operators and sinks are of the micro-batch
+    that has ended.
+
     Spark tells of a micro-batch what was known when it began, so ``tasks`` and ``topology`` of a record are of the
     micro-batch before (``counts_of_batch_before``). Those of the last one of a run come when the query ends, as a
     second record of that micro-batch, from the file that ``pystorm_source.progress`` reads. Spark 4.0 and 4.1 ask a
@@ -32,7 +37,7 @@ class PystormProgressListener(StreamingQueryListener):
     The callback runs in a thread of Spark's; what it raises is logged. ``pystorm_source.observe`` has ready-made ones.
 
     Args:
-        callback (Callable[[PystormProgress], object]): called with each record, one for each source of this package.
+        callback (Callable[[PystormProgress], object]): called with each record, one for each topology.
             If it has a method ``query_ended``, that is called with the ``run_id`` of a query that has ended.
             Defaults to None: none.
         keep (int): how many of the last ``records`` are kept. Defaults to 100.
@@ -81,16 +86,14 @@ class PystormProgressListener(StreamingQueryListener):
         """
         try:
             of_spark = json.loads(event.progress.json)
-            if not reads_ours(of_spark):
-                return
             records = list(records_of(of_spark).values())
-            run = self._run(of_spark)
+            run = self._run(of_spark) if reads_ours(of_spark) or _may_write_ours(of_spark) else None
             if run is not None:
                 run.reported(of_spark)
                 for record in records:
                     run.given(record)
-                records = records or run.new()
-            self._give(records)
+                records = [*(records or run.new()), *run.new("sink")]
+            self._give([*records, *operators_in(event.progress)])
         except Exception:
             logger.exception("the progress of a query is not passed on")
 
@@ -140,6 +143,11 @@ class PystormProgressListener(StreamingQueryListener):
             self._records.append(record)
             if self._callback is not None:
                 self._callback(record)
+
+
+def _may_write_ours(of_spark: Mapping[str, Any]) -> bool:
+    """Whether the query's sink is one in Python, of this package perhaps."""
+    return "Python" in str((of_spark.get("sink") or {}).get("description", ""))
 
 
 class _FromJson(JStreamingQueryListener):

@@ -28,6 +28,7 @@ class RunRecords:
         self._first = first
         self._of_spark: Mapping[str, Any] = {}
         self._files: dict[Path, RecordFile] = {}
+        self._doors: dict[Path, str] = {}
         self._others: set[Path] = set()
         self._unknown: list[RecordedRun] = []
         """Of which no task has reported yet."""
@@ -50,9 +51,11 @@ class RunRecords:
             elif len(self._partial) < MOST_PARTIAL:
                 self._partial.add((run, batch))
 
-    def new(self) -> list[PystormProgress]:
-        """Those of micro-batches that Spark has reported, all of whose ranges were reported; the others come later."""
-        return [record for file in self._found() for record in self._new_of(_read(file), is_over=False)]
+    def new(self, door: str = "source") -> list[PystormProgress]:
+        """Those of a door, of micro-batches that Spark has reported, all of whose ranges were reported; the others come
+        later."""
+        files = [file for file in self._found() if self._doors[file.path] == door]
+        return [record for file in files for record in self._new_of(_read(file), is_over=False)]
 
     def rest(self, clock: Clock | None = None) -> list[PystormProgress]:
         """Those that are left when the run has ended, and those of which ranges were missing; waits for the last lines
@@ -98,8 +101,8 @@ class RunRecords:
             run = last_lines(path)
             if is_unknown(run):
                 self._unknown.append(run)
-            elif run.records[-1].run_id == self._run_id and run.records[-1].door == "source":
-                self._files[path] = RecordFile(path)
+            elif run.records[-1].run_id == self._run_id:
+                self._files[path], self._doors[path] = RecordFile(path), run.records[-1].door
             else:
                 self._others.add(path)
 

@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from prometheus_client import CollectorRegistry
 from pyspark.sql.streaming.listener import QueryProgressEvent
 
-from pystorm_source import PystormProgressListener, read_stream
+from pystorm_source import Bolt, Input, PystormProgressListener, Topology, apply, read_stream
+from pystorm_source.observe import Prometheus
 from pystorm_source.source.job.progress_listener import _FromJson
 from tests.source.queries import Query
 from tests.source.topologies import Numbers
@@ -51,6 +53,57 @@ def test_a_query_tells_of_its_admission(spark, world, tmp_path):
     assert {record.tasks.failed for record in seen[1:]} == {0}
     assert {record.reason for record in seen[1:]} <= {"rate", "probing", "overrun", "overhead", "none"}
     assert '"admission": {"numbers": {"common":' in (query.checkpoint / "offsets" / "1").read_text()
+
+
+class Doubled(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit([2 * tup.values.n])
+
+
+class Operator(Topology):
+    rows = Input.spec(["n long"])
+    doubled = Doubled.spec(inputs=[rows])
+
+
+class Written(Bolt):
+    outputs = []
+
+    def process(self, tup):
+        """Its effect."""
+
+
+class Sink(Topology):
+    rows = Input.spec(["n long"])
+    written = Written.spec(inputs=[rows])
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_operators_and_sinks_are_told_too(spark, tmp_path):
+    """Of a query whose source is another's."""
+    for _ in range(3):
+        spark.range(10).selectExpr("id AS n").coalesce(1).write.mode("append").json(str(tmp_path / "in"))
+    metrics = Prometheus(registry=CollectorRegistry())
+    listener = PystormProgressListener(metrics)
+    spark.streams.addListener(listener)
+    try:
+        rows = spark.readStream.schema("n long").option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+        writer = apply(rows, Operator, counts="doubled").writeStream.format("pystorm").queryName("told")
+        writer = writer.option("topology", f"{__name__}:Sink").option("checkpointLocation", str(tmp_path / "c"))
+        assert writer.trigger(availableNow=True).start().awaitTermination(100)
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    finally:
+        spark.streams.removeListener(listener)
+    told = [(each.door, each.batch_id, each.rows, each.topology.whole) for each in listener.records if each.rows]
+    assert sorted(told) == [(door, batch, 10, True) for door in ("operator", "sink") for batch in range(3)]
+    for topology, component in (("Operator", "doubled"), ("Sink", "written")):
+        labels = {"query": "told", "topology": topology, "component": component}
+        labels["run"] = listener.records[0].run_id
+        assert metrics.registry.get_sample_value("pystorm_execute_count_total", labels) == 30
+        del labels["component"]
+        assert metrics.registry.get_sample_value("pystorm_backlog_offsets", labels) is None
 
 
 class Called:

@@ -160,6 +160,18 @@ def test_each_source_of_a_query_has_a_file(file, run, tmp_path):
     assert sorted(each.topology.name for each in run.new()) == ["Other", "Sample"]
 
 
+def test_the_sink_of_a_query_is_asked_for_by_its_door(file, run, tmp_path):
+    """Spark tells of a source itself, and of a sink nothing."""
+    sink = RecordWriter(tmp_path, Begin(topology="Sink", run="4567", process=0))
+    made = record(0, door="sink")
+    sink.write(replace(made, topology=replace(made.topology, name="Sink", run="4567")))
+    file.write(record(0))
+    reported(run, 0)
+    assert [(each.door, each.name) for each in run.new("sink")] == [("sink", "slow")]
+    assert run.new("sink") == []
+    assert [each.door for each in run.new()] == ["source"]
+
+
 def test_a_runner_that_was_killed_is_not_waited_for(tmp_path, run):
     file = RecordWriter(tmp_path, Begin(topology="Sample", run="0123", process=2**22 + 1))
     file.write(record(0, whole=False))
