@@ -2,7 +2,8 @@
 
 ``POST /effects`` with the header ``Idempotency-Key`` does the effect of that key, at most once. Every call is a line of
 ``calls.log``: time, status, key; effects are read back from there by a service that is started anew. What it does is in
-``behaviour.json``, which a test may change at any time: see ``Behaviour``.
+``behaviour.json``, which a test may change at any time: see ``Behaviour``. On a busy machine it is itself stopped at
+times, and counts calls late: ``late.log`` says when it went on, and after how long.
 
     python -m testbed.effects_service FOLDER [PORT]
 """
@@ -24,7 +25,9 @@ from pathlib import Path
 from aiohttp import web
 
 LOG, BEHAVIOUR, PORT = "calls.log", "behaviour.json", "port"
+LATE = "late.log"
 LOOK_SECONDS = 0.02
+BEAT_SECONDS, LATE_SECONDS = 0.005, 0.015
 
 
 @dataclass
@@ -86,6 +89,16 @@ class _Service:
             self._behaviour = Behaviour(**json.loads((self._folder / BEHAVIOUR).read_text()))
         return self._behaviour
 
+    async def beat(self) -> None:
+        """Notes when it was stopped."""
+        clock = asyncio.get_running_loop().time
+        with (self._folder / LATE).open("a", buffering=1) as log:
+            while True:
+                due = clock() + BEAT_SECONDS
+                await asyncio.sleep(BEAT_SECONDS)
+                if (late := clock() - due) > LATE_SECONDS:
+                    log.write(f"{time.time():.6f} {late:.6f}\n")
+
 
 @dataclass
 class Call:
@@ -132,6 +145,12 @@ class Service:
             time.sleep(0.02)
         self.url = f"http://127.0.0.1:{(self.folder / PORT).read_text()}"
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """As the machine's fault: -9."""
         assert self._process is not None
@@ -142,6 +161,13 @@ class Service:
     def calls(self) -> list[Call]:
         """All calls so far, in order."""
         return calls_of(self.folder)
+
+    @property
+    def late(self) -> list[tuple[float, float]]:
+        """When it went on after it was stopped, and for how many seconds it had been."""
+        path = self.folder / LATE
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(float(at), float(seconds)) for at, _, seconds in (line.partition(" ") for line in lines)]
 
     @property
     def effects(self) -> Counter[str]:
@@ -164,14 +190,15 @@ def effects_service(folder: Path, **behaviour: object) -> Iterator[Service]:
 
 async def _serve(folder: Path, port: int) -> None:
     application = web.Application()
-    application.router.add_post("/effects", _Service(folder).effect)
+    service = _Service(folder)
+    application.router.add_post("/effects", service.effect)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, backlog=4096, reuse_address=True)
     await site.start()
     (folder / "new-port").write_text(str(runner.addresses[0][1]))
     os.replace(folder / "new-port", folder / PORT)
-    await asyncio.Event().wait()
+    await service.beat()
 
 
 if __name__ == "__main__":
