@@ -31,6 +31,7 @@ SAID = (
 class Campaign(KilledJob):
     module = "tests.kills.keyed_job"
     bytes_between = 500  # as a micro-batch without kills has
+    drivers = 0.03  # each costs half a minute, until the query has read its checkpoint and states again
     late = 1.0  # as long as a micro-batch takes: kills hit plans, flushes and commits as well
 
 
