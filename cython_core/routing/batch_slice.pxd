@@ -35,6 +35,7 @@ cdef class BatchSlice(TupleBatch):
     cdef tuple kept_columns     # the same by columns
     cdef bint of_spout          # a spout has made the batch: a failed row is a row of what is emitted again
     cdef dict lost              # of a failed tuple: place in the reader's batch of a row that failed → cause; None: all
+    cdef bint acked             # of a failed tuple: the rows that have not failed are counted as acked
     cdef ColumnSlice columns(self, tuple names, Py_ssize_t start, Py_ssize_t count)
     cdef object row_or_error(self, Py_ssize_t i, str label)
     cdef object batch(self)

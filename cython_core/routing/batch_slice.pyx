@@ -97,6 +97,7 @@ cdef class BatchSlice(TupleBatch):
         rows.count = self.count
         rows.weight = self.weight
         rows.whole = self.whole
+        rows.acked = self.acked
         rows.lost = {self.place(i): cause for i in range(self.count) if mask[i]}
         if self.lost is not None:
             rows.lost.update(self.lost)  # the first verdict of a row counts

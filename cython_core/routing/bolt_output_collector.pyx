@@ -253,8 +253,14 @@ cdef class BoltOutputCollector(OutputCollector):
                 if tup.verdict == OPEN:
                     self.acks += rows.count - 1
                     self.ack(tup)
+                elif tup.verdict == FAILED and rows.lost is not None and not rows.acked:
+                    rows.acked = True
+                    self.acks += rows.count - len(rows.lost)
                 return 0
             if tup.verdict == FAILED and rows.lost is not None:  # some of its rows have failed: these, too
+                if rows.acked:  # as the ack of a row that was a tuple
+                    self.duplicate_verdicts += sum(failed)
+                    return 0
                 lost = len(rows.lost)
                 rows = rows.losing(failed, cause)
                 tup.payload = rows

@@ -65,6 +65,53 @@ def test_rows_of_a_batch_may_fail_by_several_calls(spout):
     assert counts["b"]["failed"] == 4  # an emit and a retry of both
 
 
+class FailsSome(ArrowBolt):
+    """Leaves the verdict of the others to the engine."""
+
+    outputs = ["n long"]
+
+    def process_batch(self, batch):
+        wrong = pc.less(batch.column(0), 7)
+        if pc.any(wrong).as_py():
+            self.fail(batch, rows=wrong)
+        self.emit_batch(batch.filter(pc.invert(wrong)))
+
+
+@pytest.mark.parametrize("bolt", [FailsSome, FailsTwice])
+def test_rows_of_a_batch_are_counted_as_if_they_had_come_one_by_one(bolt):
+    """Those that did not fail are acked, though what was emitted for them is taken back and they come again."""
+    names = ("executed", "emitted", "acked", "failed", "duplicate_verdicts")
+    found = {}
+    for spout in (Numbers, Batches):
+        _, worker = run(spout, bolt, {**ONE_RETRY, "topology.max.spout.pending": 100})
+        counts = worker.report()["components"]["b"]
+        found[spout] = {name: counts[name] for name in names}
+        assert counts["executed"] == counts["acked"] + counts["failed"]
+    assert found[Numbers] == found[Batches]
+
+
+class AcksAndFails(ArrowBolt):
+    """A verdict counts once, and the first one counts."""
+
+    outputs = ["n long"]
+    auto_ack = False
+
+    def process_batch(self, batch):
+        self.emit_batch(batch)
+        self.fail(batch, rows=pc.equal(batch.column(0), 3))
+        self.ack(batch)
+        self.ack(batch)
+        self.fail(batch, rows=pc.equal(batch.column(0), 4))
+
+
+@SPOUTS
+def test_a_row_that_was_acked_with_its_batch_does_not_fail_any_more(spout):
+    _, worker = run(spout, AcksAndFails, ONE_RETRY)
+    counts = worker.report()["components"]
+    assert counts["s"]["dead_letters"] == 1
+    assert counts["b"]["executed"] == counts["b"]["acked"] + counts["b"]["failed"]
+
+
 class Holds(ArrowBolt):
     """Keeps its batches until the tick."""
 
