@@ -8,7 +8,7 @@ Spark alike: ``7`` is ``7.0`` in a ``double`` at once. A value that cannot be co
 import datetime
 import struct
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ FIRST_TIME = datetime.datetime(1, 1, 4, tzinfo=datetime.UTC)
 LAST_TIME = datetime.datetime(9999, 12, 28, tzinfo=datetime.UTC)
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
+_WIDE = Context(prec=38)  # digits of the widest decimal
 _SINGLE = struct.Struct("<f")
 
 
@@ -84,10 +85,22 @@ def _reader(type: pa.DataType) -> Callable[[Any], Any]:
     if kinds.is_float32(type):
         return lambda value: _SINGLE.unpack(_SINGLE.pack(value))[0]
     if kinds.is_decimal(type):
-        return lambda value: value if value else value.copy_abs()
+        return _scaled(type)
     if kinds.is_binary(type):
         return bytes
     return lambda value: value
+
+
+def _scaled(type: pa.DataType) -> Callable[[Any], Any]:
+    """Decimals of the type's scale: Spark may give one that is close to zero with more digits, -9.00E-10 for -9E-10."""
+    unit = Decimal((0, (1,), -type.scale))
+
+    def read(value: Decimal) -> Decimal:
+        if not value.same_quantum(unit):
+            value = value.quantize(unit, context=_WIDE)
+        return value if value else value.copy_abs()
+
+    return read
 
 
 def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:

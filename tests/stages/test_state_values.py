@@ -231,6 +231,14 @@ def test_exact_values_are_read_as_they_are(number, name):
         assert same(values_of(TYPES[name]).read(converter(TYPES[name])(value)), value)
 
 
+@pytest.mark.parametrize(
+    ("given", "read"), [("-9.00E-10", "-9E-10"), ("-9E-10", "-9E-10"), ("7", "7.0000000000"), ("-0E-12", "0E-10")]
+)
+def test_a_decimal_of_the_store_has_the_scale_of_its_type(given, read):
+    """Spark's is close to zero with two digits more."""
+    assert same(values_of(field_type("decimal(38,10)", "it")).read(Decimal(given)), Decimal(read))
+
+
 @given(value=st.sampled_from(ODD), name=st.sampled_from(sorted(TYPES)))
 @settings(max_examples=1000)
 def test_a_value_is_an_error_or_what_a_column_of_its_type_has(value, name):
