@@ -15,9 +15,9 @@ import sys
 import threading
 from pathlib import Path
 
-if not (3, 11) <= sys.version_info < (3, 15) or "t" in getattr(sys, "abiflags", ""):
+if not (3, 11) <= sys.version_info < (3, 16) or "t" in getattr(sys, "abiflags", ""):
     sys.exit(
-        "pystorm-source runs on CPython 3.11 to 3.14, but not on a free-threaded build (t): build it with one. "
+        "pystorm-source runs on CPython 3.11 to 3.15, but not on a free-threaded build (t): build it with one. "
         f"Given: Python {'.'.join(map(str, sys.version_info[:3]))}{getattr(sys, 'abiflags', '')}"
     )
 

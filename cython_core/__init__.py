@@ -13,6 +13,6 @@ import sys
 
 if sys.version_info < (3, 11) or "t" in getattr(sys, "abiflags", ""):
     raise ImportError(
-        "pystorm-source runs on CPython 3.11 to 3.14, but not on a free-threaded build (t): use one of these. "
+        "pystorm-source runs on CPython 3.11 to 3.15, but not on a free-threaded build (t): use one of these. "
         f"Given: Python {'.'.join(map(str, sys.version_info[:3]))}{getattr(sys, 'abiflags', '')}"
     )

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE, DATA = ROOT / "docs/SUPPORT.md", ROOT / "docs/support.yaml"
 HOW = {
     "run": "run here",
+    "once": "run by hand",
     "compiled": "compiled only",
     "workflow": "workflow written, not run yet",
     "read": "read only",
@@ -28,6 +29,7 @@ Printed by `python docs/support.py --write` of `docs/support.yaml`; a test compa
 | tested | means |
 |---|---|
 | run here | tests run on it in each `.ci/run`; the last column names the gates |
+| run by hand | tests ran on it once, when this was written; `.ci/run` does not repeat them |
 | compiled only | the compiler accepts it; nothing was run on it |
 | workflow written, not run yet | `.github/workflows` builds and tries it on such a machine; it has not run yet |
 | read only | it follows from documents; it was not tried |

@@ -2,8 +2,8 @@
 
     python -m tests.effects.outage [--places kit,run,tasks,apply,source,redis] [--limit 100] [--down 1.5]
 
-A real service, real time, and the breaker's own pause. Prints one line of JSON for each place: calls per second from the
-end of the outage on, and the most calls in any second of it.
+A real service, real time, and the breaker's own pause. Prints one line of JSON for each place: calls per second from
+the end of the outage on, and the most calls in any second of it.
 """
 
 import argparse

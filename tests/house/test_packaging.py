@@ -19,7 +19,7 @@ INTERPRETERS = ["3.11", "3.12", "3.13", "3.14"]
 
 
 def test_the_interpreters_are_the_same_everywhere():
-    assert PROJECT["project"]["requires-python"] == ">=3.11,<3.15"
+    assert PROJECT["project"]["requires-python"] == ">=3.11,<3.16"
     classifiers = PROJECT["project"]["classifiers"]
     assert [each.rsplit(" ", 1)[1] for each in classifiers if "Python :: 3" in each] == INTERPRETERS
     wheels = PROJECT["tool"]["cibuildwheel"]["build"]
@@ -42,7 +42,7 @@ def test_an_interpreter_that_the_core_does_not_run_on_is_refused_in_one_line(fil
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     line = done.stderr.strip().splitlines()[-1]
-    assert "CPython 3.11 to 3.14, but not on a free-threaded build" in line and given in line
+    assert "CPython 3.11 to 3.15, but not on a free-threaded build" in line and given in line
     assert file != "setup.py" or done.stderr.strip() == line
 
 
