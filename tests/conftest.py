@@ -5,6 +5,7 @@ Deadlines are pytest-timeout's (``timeout`` in ``pyproject.toml``); a test that 
 """
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -90,11 +91,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         pytest.importorskip("confluent_kafka")
     from testbed.kafka_broker import kafka_cluster
     from testbed.maven import PeerMissing
+    from tests.missing import missing
 
     try:
         with kafka_cluster(tmp_path_factory.mktemp("kafka"), secured=True) as cluster:
             yield cluster
-    except PeerMissing as missing:
+    except PeerMissing as why:
+        if shutil.which("mvn") is None:
+            missing("Maven", "maven")
         if os.environ.get("CI") == "true":
-            pytest.fail(f"{missing}: install Maven (.ci/run does it)")
-        pytest.skip(str(missing))
+            pytest.fail(str(why))
+        pytest.skip(str(why))

@@ -24,6 +24,8 @@ from typing import Any
 
 import pytest
 
+from tests.missing import to_install
+
 GROUPS = ("spark", "kafka", "queries")
 """The first two are fixtures of the session that are expensive to start: the first one that a test uses names its
 group, but for ``queries``, which is half of those of ``spark``."""
@@ -181,7 +183,9 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """One line for what ``make test`` leaves to ``.ci/run``."""
+    """One line for what ``make test`` leaves to ``.ci/run``, one for programs that tests were skipped for want of."""
+    if line := to_install(str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(line)
     left_out = config.stash.get(CAMPAIGNS, set())
     if left_out and "not campaign" in config.option.markexpr and not config.option.keyword:
         terminalreporter.write_line(

@@ -1,4 +1,4 @@
-"""Tests in several processes: quiet ones run alone, groups stay together, and what is left out is said."""
+"""Tests in several processes: quiet ones run alone, groups stay together, and what is left out or skipped is said."""
 
 import signal
 import subprocess
@@ -90,6 +90,23 @@ def test_campaigns_that_are_left_out_are_counted_in_one_line(tmp_path):
     assert two_processes(tmp_path).count(line) == 1
     assert "Left out" not in run(tmp_path, "-m", "campaign")
     assert "Left out" not in run(tmp_path, "-k", "few")
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_one_line_says_what_to_install_for_the_tests_that_were_skipped(tmp_path, processes):
+    (tmp_path / "test_needs.py").write_text(
+        "import pytest\nfrom tests.missing import missing\n"
+        "@pytest.mark.parametrize('name', ['promtool', 'prometheus'])\n"
+        "def test_rules(name): missing(name, 'prometheus')\n"
+        "@pytest.fixture\ndef page(): missing('chromium', 'chromium')\n"
+        "def test_page(page): pass\n"
+        "def test_of_another_system(): pytest.skip('no fork')\n"
+    )
+    printed = run(tmp_path, "-n", processes)
+    (line,) = [line for line in printed.splitlines() if "apt-get install" in line and line.startswith("Skipped")]
+    assert line.startswith("Skipped: 3 tests need programs that this machine lacks. To run all: ")
+    assert line.endswith("apt-get install chromium prometheus")
+    assert "Skipped" not in run(tmp_path, "-k", "another")
 
 
 @pytest.mark.parametrize("processes", ["0", "2"])

@@ -2,13 +2,13 @@
 
 import shutil
 
-import pytest
-
 from benchmarks.rungs.instructions import RINGS, instructions_per_item
+from tests.missing import missing
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="counts are valgrind's")
 def test_counts_of_rings_are_repeatable(tmp_path):
+    if shutil.which("valgrind") is None:
+        missing("valgrind", "valgrind")
     assert "mpsc" in RINGS
     counted = [instructions_per_item("mpsc", tmp_path) for _ in range(2)]
     assert counted[0] == counted[1]

@@ -2,7 +2,6 @@
 
 import ctypes.util
 import io
-import os
 import struct
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pystorm_source.cli.main import app
+from tests.missing import missing
 
 TOPOLOGY = "pystorm_source.cli.word_count:WordCount"
 
@@ -85,8 +85,7 @@ def words_of(picture):
 def cairo():
     """The system's libcairo, which cairosvg draws by. Without it a test fails with CI=true, else it is skipped."""
     if ctypes.util.find_library("cairo") is None:
-        give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        give_up("there is no libcairo: apt-get install libcairo2 (.ci/run does it)")
+        missing("libcairo", "libcairo2")
 
 
 def test_a_pdf_opens_and_has_all_its_words(cairo, tmp_path):

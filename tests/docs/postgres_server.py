@@ -1,22 +1,17 @@
 """A PostgreSQL of a test's own, or a test that is skipped without one."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from testbed import postgres_server as testbed
+from tests.missing import missing
 
 
 def postgres_binary(name: str) -> str:
     """The path of a program of PostgreSQL. Without one the test fails where CI=true, else it is skipped."""
     found = testbed.postgres_program(name)
     if found is None:
-        remedy = f"there is no {name}: apt-get install postgresql (.ci/run does it)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(remedy)
-        pytest.skip(remedy)
+        missing(name, "postgresql")
     return found
 
 

@@ -1,6 +1,5 @@
 """A Redis of a test's own: on a free port of the loopback interface, in a temporary folder, nothing saved."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -13,6 +12,8 @@ import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
+from tests.missing import missing
+
 ATTEMPTS = 5  # a free port may be taken before the server binds it
 STARTING_SECONDS = 20
 
@@ -21,10 +22,7 @@ def redis_binary() -> str:
     """The path of redis-server. Without one the test fails where CI=true, else it is skipped."""
     found = shutil.which("redis-server")
     if found is None:
-        remedy = "there is no redis-server: apt-get install redis-server (.ci/run does it)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(remedy)
-        pytest.skip(remedy)
+        missing("redis-server", "redis-server")
     return found
 
 

@@ -1,7 +1,6 @@
 """A Prometheus of Debian's that scrapes one address every second and evaluates the shipped alerts."""
 
 import json
-import os
 import shutil
 import subprocess
 import time
@@ -12,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pystorm_source.cli.metrics import FILES, FOLDER, Shipped
 from testbed.kafka_broker import free_port
+from tests.missing import missing
 
 ALERTS = FOLDER / FILES[Shipped.alerts]
 DASHBOARD = FOLDER / FILES[Shipped.dashboard]
@@ -26,10 +24,7 @@ def program(name: str) -> str:
     """Its path; without it the test fails with CI=true, else it is skipped."""
     found = shutil.which(name)
     if found is None:
-        missing = f"there is no {name}: install Debian's package prometheus (.ci/run does it)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
+        missing(name, "prometheus")
     return found
 
 

@@ -5,8 +5,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.missing import missing
 
 WINDOW = {"width": 1280, "height": 900}
 
@@ -16,10 +17,7 @@ def chromium() -> Iterator[Browser]:
     """A browser. Without one the test fails where CI=true, else it is skipped."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
-        remedy = "there is no chromium: apt-get install chromium (.ci/run does it)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(remedy)
-        pytest.skip(remedy)
+        missing("chromium", "chromium")
     # Chromium refuses its sandbox to the superuser, which a container's tests are.
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
