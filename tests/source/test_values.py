@@ -1,11 +1,18 @@
 """Values of Python at the open stream become the values that Spark itself would make of them."""
 
+import importlib
+
 import pytest
 
 from pystorm_source import read
-from tests.source import values
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def values():
+    """Drawn here: an import at the top would take seconds of each process that collects the tests."""
+    return importlib.import_module("tests.source.values")
 
 
 def plain(value):
@@ -17,7 +24,7 @@ def plain(value):
     return bytes(value) if isinstance(value, bytearray) else repr(value)
 
 
-def test_the_rows_are_varied():
+def test_the_rows_are_varied(values):
     columns = list(zip(*values.ValuesSpout.rows, strict=True))[1:]
     for ddl, column in zip(values.TYPES, columns, strict=True):
         kept = [value for value in column if value is not None]
@@ -27,8 +34,8 @@ def test_the_rows_are_varied():
             assert {type(value).__name__ for value in kept} >= {"tuple", "list", "dict", "Row", "Thing"}, ddl
 
 
-@pytest.mark.campaign
-def test_what_create_data_frame_takes_is_taken_to_the_equal_value(spark):
+@pytest.mark.spark
+def test_what_create_data_frame_takes_is_taken_to_the_equal_value(spark, values):
     theirs = spark.createDataFrame(values.ValuesSpout.rows, values.SCHEMA, verifySchema=True).orderBy("i").collect()
     ours = read(spark, values.Values).orderBy("i").collect()
     assert len(ours) == len(theirs) == values.ROWS

@@ -686,6 +686,7 @@ def test_a_request_that_swallows_its_cancellation_does_not_keep_the_micro_batch_
     assert warnings and all(warned.match(each) for each in warnings)
 
 
+@pytest.mark.inline  # threads add a minute of 60,000 steps of the clock, and nothing to the log
 def test_where_every_request_swallows_its_cancellation_the_log_says_so_ever_more_seldom_and_counts_all(caplog):
     class Always(Swallows):
         async def process(self, tup):
