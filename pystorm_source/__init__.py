@@ -1,9 +1,9 @@
 """Storm-style topologies in Python as a streaming data source for Spark.
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
-Importing this package imports no pyspark; ``apply``, ``counts_of``, ``dead_letters``, ``redrive_rows``, ``register``,
-``read_stream``, ``read``, ``await_query``, ``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and
-``PystormProgressListener`` do when they are first used.
+Importing this package imports neither pyspark nor numpy and pyarrow: the first name that is used imports what it needs.
+``apply``, ``counts_of``, ``dead_letters``, ``redrive_rows``, ``register``, ``read_stream``, ``read``, ``await_query``,
+``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` need pyspark.
 """
 
 import importlib
@@ -15,7 +15,8 @@ from pystorm_source.version import __version__
 if compiled.complaint():
     # An import of the core then raises the remedy; `pystorm-source check` does not need the core.
     compiled.explain_imports()
-else:
+
+if TYPE_CHECKING:
     from pystorm_source.api import (
         ArrowBolt,
         AsyncBolt,
@@ -43,22 +44,7 @@ else:
         Tuple,
         TupleList,
     )
-    from pystorm_source.api.topology import Drawing
     from pystorm_source.exceptions import Hopeless, RetryLater
-
-    def _svg_of(topology: type[Topology]) -> str | None:
-        from pystorm_source.plan.notebook import svg_of  # only a notebook needs it
-
-        return svg_of(topology)
-
-    def _html_of(topology: type[Topology]) -> str:
-        from pystorm_source.plan.notebook import html_of
-
-        return html_of(topology)
-
-    Topology.drawn_by(Drawing(_svg_of, _html_of))
-
-if TYPE_CHECKING:
     from pystorm_source.operator.apply import apply
     from pystorm_source.operator.counts_of import counts_of
     from pystorm_source.operator.dead_letters import dead_letters, redrive_rows
@@ -127,15 +113,34 @@ __all__ = [
     "ui",
 ]
 
-_OPERATOR = {
-    "apply": "apply",
-    "counts_of": "counts_of",
-    "dead_letters": "dead_letters",
-    "read": "read",
-    "read_stream": "read",
-    "redrive_rows": "dead_letters",
+_API = "pystorm_source.api"
+_OPERATOR = "pystorm_source.operator"
+_JOB = "pystorm_source.source.job"
+_HOMES = {
+    "Hopeless": "pystorm_source.exceptions",
+    "NonTransactionalMapState": "pystorm_source.states",
+    "OpaqueMapState": "pystorm_source.states",
+    "PystormProgressListener": f"{_JOB}.progress_listener",
+    "RetryLater": "pystorm_source.exceptions",
+    "TransactionalMapState": "pystorm_source.states",
+    "apply": f"{_OPERATOR}.apply",
+    "await_query": f"{_JOB}.await_query",
+    "counts_of": f"{_OPERATOR}.counts_of",
+    "dead_letters": f"{_OPERATOR}.dead_letters",
+    "explain": f"{_JOB}.explain",
+    "persistent_aggregate": "pystorm_source.states",
+    "progress": f"{_JOB}.progress",
+    "read": f"{_OPERATOR}.read",
+    "read_stream": f"{_OPERATOR}.read",
+    "redrive_rows": f"{_OPERATOR}.dead_letters",
+    "register": "pystorm_source.source.register",
+    "show_progress": f"{_JOB}.show_progress",
+    "stacks": f"{_JOB}.stacks",
+    "ui": f"{_JOB}.ui",
 }
-_STATES = ("NonTransactionalMapState", "OpaqueMapState", "TransactionalMapState", "persistent_aggregate")
+"""The module that has a name of ``__all__``; the API has all others."""
+_MODULES = ("api", "clock", "errors", "exceptions", "limits", "options")
+"""Of this package, usable behind ``import pystorm_source`` alone: ``pystorm_source.errors.DataLossError``."""
 
 
 def __dir__() -> list[str]:
@@ -144,20 +149,32 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "register":
-        from pystorm_source.source.register import register
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    compiled.require_core()
+    home = _HOMES.get(name, _API)
+    found = getattr(importlib.import_module(home), name)
+    if home == _API:
+        globals()[name] = found
+    if name == "Topology":
+        _let_notebooks_draw(found)
+    return found
 
-        return register
-    if name in _STATES:
-        return getattr(importlib.import_module("pystorm_source.states"), name)
-    if name in _OPERATOR:
-        return getattr(importlib.import_module(f"pystorm_source.operator.{_OPERATOR[name]}"), name)
-    if name in ("await_query", "explain", "progress", "show_progress", "stacks", "ui"):
-        return getattr(importlib.import_module(f"pystorm_source.source.job.{name}"), name)
-    if name == "PystormProgressListener":
-        from pystorm_source.source.job.progress_listener import PystormProgressListener
 
-        return PystormProgressListener
-    if name in __all__:
-        compiled.require_core()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _let_notebooks_draw(topology: type[Any]) -> None:
+    """Tells the API how notebooks show a topology: its room knows no plan."""
+    from pystorm_source.api.topology import Drawing
+
+    def svg_of(shown: type[Any]) -> str | None:
+        from pystorm_source.plan.notebook import svg_of  # only a notebook needs it
+
+        return svg_of(shown)
+
+    def html_of(shown: type[Any]) -> str:
+        from pystorm_source.plan.notebook import html_of
+
+        return html_of(shown)
+
+    topology.drawn_by(Drawing(svg_of, html_of))

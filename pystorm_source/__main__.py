@@ -1,5 +1,6 @@
 """The command ``pystorm-source``; also ``python -m pystorm_source``, if scripts are not on PATH."""
 
+import importlib
 import os
 import sys
 
@@ -20,6 +21,9 @@ def _main() -> None:
         from pystorm_source.cli.command_line import run
         from pystorm_source.cli.completion import VARIABLE, complete_in_bash
         from pystorm_source.cli.main import app
+
+        for needed in NEEDED:  # a command may import them later than here
+            importlib.import_module(needed)
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise

@@ -1,9 +1,9 @@
 """The names that streamparse users import from ``.dsl``: topologies, streams, groupings."""
 
+from pystorm_source import Topology
 from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import Stream
-from pystorm_source.api.topology import Topology
 
 __all__ = [
     "ComponentSpec",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from typer.models import ArgumentInfo
 
-from pystorm_source.cli.main import app
+from pystorm_source.cli.main import COMMANDS, function_of
 
 GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/cli/` instead."
 INTRODUCTION = """\
@@ -35,9 +35,8 @@ taken for one if it has never had more than at first, and nothing new for five s
 def commands() -> str:
     """The page: every command with its arguments and flags."""
     lines = ["# Commands", "", f"<!-- {GENERATED} -->", "", INTRODUCTION]
-    functions = [command.callback for command in app.registered_commands if command.callback is not None]
-    for function in sorted(functions, key=lambda each: each.__name__):
-        lines += list(_command(function.__name__, function))
+    for name in sorted(COMMANDS):
+        lines += list(_command(name, function_of(name)))
     return "\n".join(lines).rstrip() + "\n"
 
 

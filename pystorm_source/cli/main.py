@@ -1,22 +1,18 @@
 """The command ``pystorm-source``. Each sub-command is a module of this room with a function that typer understands."""
 
 import importlib
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pystorm_source import compiled
-from pystorm_source.cli.check import check
-from pystorm_source.cli.metrics import metrics
 from pystorm_source.version import __version__
 
+WITHOUT_THE_CORE = ("check", "metrics")
 NEED_THE_CORE = ("bundle", "demo", "draw", "history", "migrate", "quickstart", "run", "stacks", "tune", "ui")
-
-app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
-)
-app.command()(check)
-app.command()(metrics)
+COMMANDS = (*WITHOUT_THE_CORE, *NEED_THE_CORE)
 
 
 def uncompiled() -> None:
@@ -25,11 +21,43 @@ def uncompiled() -> None:
     raise typer.Exit(1)
 
 
-for name in NEED_THE_CORE:
-    if compiled.complaint():
-        app.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(uncompiled)
+class Commands(TyperGroup):
+    """Imports a command's module when that command is named, or all are listed: most need numpy and pyarrow."""
+
+    def __init__(self, **settings: Any):
+        super().__init__(**settings)
+        self.commands: Any = dict.fromkeys(COMMANDS)  # typer looks here for one that is spelt alike
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in COMMANDS and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _command(cmd_name)
+        return self.commands.get(cmd_name)
+
+
+def _command(name: str) -> Any:
+    one = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+    if name in NEED_THE_CORE and compiled.complaint():
+        one.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(uncompiled)
     else:
-        app.command(name)(getattr(importlib.import_module(f"pystorm_source.cli.{name}"), name))
+        one.command(name)(function_of(name))
+    return typer.main.get_command(one)
+
+
+def function_of(command: str) -> Callable[..., Any]:
+    """What typer makes that command of."""
+    function: Callable[..., Any] = getattr(importlib.import_module(f"pystorm_source.cli.{command}"), command)
+    return function
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _print_version(wanted: bool) -> None:

@@ -44,8 +44,8 @@ assert sorted(run_topology(Doubles).rows("twice")) == [(2,), (4,)]
 """
 
 
-def python(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", BLOCK + code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+def python(code: str, before: str = BLOCK) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", before + code], cwd=ROOT, capture_output=True, text=True, timeout=100)
 
 
 @pytest.mark.parametrize("code", [EVERYTHING, A_TOPOLOGY], ids=["every module is imported", "a topology runs"])
@@ -63,8 +63,13 @@ def test_the_command_says_what_to_install():
 
 
 def test_another_missing_module_is_not_explained_away():
-    done = python(
-        "sys.modules['json'] = None; sys.modules['pystorm_source.cli.check'] = None\n"
-        "from pystorm_source.__main__ import main; main()"
-    )
-    assert done.returncode == 1 and "Traceback" in done.stderr
+    for module in ("cli.main", "cli.check"):
+        missing = f"import sys; sys.modules['pystorm_source.{module}'] = None; sys.argv = ['pystorm-source', 'check']\n"
+        done = python("from pystorm_source.__main__ import main; main()", before=missing)
+        assert done.returncode == 1 and "Traceback" in done.stderr
+
+
+def test_one_missing_package_of_the_two_is_advised_before_a_command_needs_it():
+    missing = "import sys; sys.modules['rich'] = None; sys.argv = ['pystorm-source', '--version']\n"
+    done = python("from pystorm_source.__main__ import main; main()", before=missing)
+    assert done.returncode == 2 and "Given: no module 'rich'" in done.stderr
