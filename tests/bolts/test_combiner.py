@@ -16,6 +16,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, SchemaError, TopologyError, TupleFailed
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
+from tests.sizes import sized
 from tests.worker.running import topology, worker_of
 
 KEYS = ["a", "b", "", "ü", None]
@@ -150,7 +151,7 @@ def output_of(made, component, options, total):
     st.sampled_from([Grouping.SHUFFLE, Grouping.fields("key"), Grouping.partial_key("key")]),
     st.integers(1, 50), st.sampled_from([1, 1 << 20]), OPTIONS,
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 def test_the_sums_are_those_of_the_rows(rows, cuts, form, tasks, grouping, most_rows, most_bytes, options):
     source = spouts_of(rows, cuts, form)
     counts = CombinerBolt.spec(inputs={source: grouping}, by=["key"], aggregates=AGGREGATES, par=tasks,
@@ -166,7 +167,7 @@ def test_the_sums_are_those_of_the_rows(rows, cuts, form, tasks, grouping, most_
     ROWS, st.sets(st.integers(1, 40)), st.sampled_from([Cut, OneByOne]), st.integers(1, 2), st.integers(1, 50),
     st.sampled_from(["inline", "threads"]), st.booleans(),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 def test_rows_that_fail_and_come_again_are_counted_once(rows, cuts, form, tasks, most_rows, scheduler, behind):
     """They fail in a bolt beside the combiner, and what it emits in one behind it."""
     source = spouts_of(rows, cuts, form)

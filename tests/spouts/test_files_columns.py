@@ -20,6 +20,7 @@ from pystorm_source.spouts import FilesSpout
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
 from tests.formats.odd_values import CELLS, CSV_TYPES, JSON_TYPES, VALUES
+from tests.sizes import sized
 from tests.spouts.drive import Driven
 
 ODD = {"files.finished.after": "0s", "failOnDataLoss": "true"}
@@ -99,7 +100,7 @@ def texts(draw):
 
 
 @given(texts(), blocks, cuts, st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=sized(150))
 def test_lines_are_the_same(text, block, cuts, packed):
     data, options = text
     assert_same(data, block, cuts, packed, format="lines", **options)
@@ -125,7 +126,7 @@ def tables(draw):
 
 @pytest.mark.campaign
 @given(tables(), blocks, cuts, st.booleans())
-@settings(max_examples=400)
+@settings(max_examples=sized(400))
 def test_csv_is_the_same(table, block, cuts, packed):
     data, options = table
     assert_same(data, block, cuts, packed, format="csv", **options)
@@ -153,7 +154,7 @@ def objects(draw):
 
 @pytest.mark.campaign
 @given(objects(), blocks, cuts, st.booleans())
-@settings(max_examples=400)
+@settings(max_examples=sized(400))
 def test_ndjson_is_the_same(document, block, cuts, packed):
     data, fields = document
     assert_same(data, block, cuts, packed, format="ndjson", fields=fields)

@@ -9,6 +9,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.spouts import RateSpout
 from pystorm_source.types.arrow import schema_of
+from tests.sizes import sized
 from tests.spouts.contract import PartitionedSpoutContract
 from tests.spouts.drive import Driven
 from tests.worker.running import worker_of
@@ -104,7 +105,7 @@ def test_wrong_options_are_refused(options):
     st.none() | st.integers(0, 2_000_000_000),
     st.data(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 def test_batches_have_the_rows_of_tuples(rate, partitions, start_time, data):
     driven = Driven(RateSpout.spec(rows_per_second=rate, num_partitions=partitions, start_time=start_time))
     partition = str(data.draw(st.integers(0, partitions - 1)))

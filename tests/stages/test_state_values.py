@@ -23,6 +23,7 @@ from pystorm_source.api.state_values import values_of
 from pystorm_source.errors import SchemaError, TupleFailed
 from pystorm_source.testing import run_topology
 from pystorm_source.types.arrow import field_type
+from tests.sizes import sized
 from tests.stages.random_states import ODD, TYPES, exact_value, same
 
 UTC = datetime.UTC
@@ -223,7 +224,7 @@ def test_a_list_that_is_changed_between_tuples_is_checked_before_it_is_stored():
 
 
 @given(number=st.integers(min_value=0), name=st.sampled_from(sorted(TYPES)))
-@settings(max_examples=600)
+@settings(max_examples=sized(600))
 def test_exact_values_are_read_as_they_are(number, name):
     value = exact_value(Random(number), TYPES[name])
     if value is not None:
@@ -240,7 +241,7 @@ def test_a_decimal_of_the_store_has_the_scale_of_its_type(given, read):
 
 
 @given(value=st.sampled_from(ODD), name=st.sampled_from(sorted(TYPES)))
-@settings(max_examples=1000)
+@settings(max_examples=sized(1000))
 def test_a_value_is_an_error_or_what_a_column_of_its_type_has(value, name):
     kind = TYPES[name]
     try:

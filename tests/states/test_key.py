@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pystorm_source.states.key import key_text, key_texts
+from tests.sizes import sized
 
 PRINTED = [
     *(date(2026, 3, 1), datetime(2026, 3, 1, 12), datetime(2026, 3, 1, 12, tzinfo=UTC)),
@@ -35,7 +36,7 @@ def identity(key):
     return type(key), repr(key + 0.0 if isinstance(key, float) else key)
 
 
-@settings(max_examples=200)
+@settings(max_examples=sized(200))
 @hypothesis.given(keys=st.lists(st.one_of(KEY_PARTS, st.lists(KEY_PARTS, max_size=2).map(tuple)), max_size=30))
 def test_two_keys_never_share_a_text(keys):
     keys += [*PARTS, *((part,) for part in PARTS)]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystorm_source import ArrowBolt, Bolt, Grouping
+from tests.sizes import sized
 from tests.worker.running import Batches, Numbers, Pass, numbers, topology, worker_of
 
 TOTAL = 700
@@ -153,7 +154,7 @@ def left_in_queues(worker):
 
 
 @given(st.sampled_from(SPOUTS), drawn_lines(BOLTS), DRAWN_OPTIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 def test_any_line_of_both_forms_gives_the_rows_and_counts_of_one_form(spout, line, options):
     made, times = line_of(spout, line)
     found, worker = output_of(made, f"b{len(line) - 1}", options, DRAWN_TOTAL)
@@ -222,7 +223,7 @@ class PoisonedCall(ArrowBolt):
     DRAWN_OPTIONS,
     st.integers(1, 3),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 def test_rows_that_always_fail_are_dead_letters_and_all_others_are_there_once(
     spout, line, failing, place, options, retries
 ):

@@ -22,6 +22,7 @@ from pystorm_source.source.admission.trigger_interval import TriggerInterval
 from testbed.rules import without
 from testbed.scenarios import Scenario, constant, losing, scenarios, stepping
 from testbed.simulate import figures, run
+from tests.sizes import sized
 from tests.source.micro_batches import SPOUT, TaskSaid, names, played, seen
 
 ONE = Settings(1.0, {SPOUT: 10_000.0})
@@ -392,7 +393,7 @@ def test_steps_of_capacity_are_followed_within_five_micro_batches(lost):
     assert told["overshoot"] < 0.25
 
 
-@pytest.mark.parametrize("slow_from", range(19_000, 25_000, 500))
+@pytest.mark.parametrize("slow_from", range(19_000, 25_000, 6_000 // sized(12)))
 @pytest.mark.parametrize("partitions", [1, 2, 16])
 def test_rates_that_fall_in_the_middle_of_a_micro_batch_are_no_fixed_cost(partitions, slow_from):
     rates = constant(np.full(partitions, 5_000.0))
@@ -418,7 +419,7 @@ def test_a_fixed_cost_beyond_the_target_leaves_nearly_half_of_the_capacity(name)
 
 
 @pytest.mark.parametrize("name", ["task-fixed-0.1", "task-fixed-0.3", "task-fixed-1", "task-fixed-few"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(1, 1 + sized(2)))
 def test_a_fixed_cost_of_each_task_leaves_nearly_half_of_the_capacity(name, seed):
     seen = run(replace(KNOWN[name], seed=seed))
     assert figures(KNOWN[name], seen)["goodput"] >= 0.45
@@ -426,21 +427,21 @@ def test_a_fixed_cost_of_each_task_leaves_nearly_half_of_the_capacity(name, seed
     assert seen.reasons[-1] == "overhead"
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", range(1, 1 + sized(4)))
 def test_a_fixed_cost_of_each_task_starves_no_noisy_query(seed):
     scenario = replace(KNOWN["task-fixed-noisy"], seed=seed)
     assert figures(scenario, run(scenario))["goodput"] >= 0.3
 
 
 @pytest.mark.parametrize("name", ["task-creeping-0.1", "task-creeping-0.3", "task-creeping-1", "task-creeping-one"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(1, 1 + sized(2)))
 def test_a_fixed_cost_of_each_task_that_grows_slowly_starves_no_query(name, seed):
     seen = run(replace(KNOWN[name], seed=seed))
     assert figures(KNOWN[name], seen)["goodput"] >= 0.44
     assert seen.reasons[-1] in ("overhead", "probing")
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", range(1, 1 + sized(4)))
 def test_a_fixed_cost_of_each_task_that_grows_slowly_starves_no_noisy_query(seed):
     scenario = replace(KNOWN["task-creeping-noisy"], seed=seed)
     assert figures(scenario, run(scenario))["goodput"] >= 0.4
@@ -485,7 +486,7 @@ def test_several_sources_of_one_query_share_its_target(name):
 
 
 @pytest.mark.parametrize("name", ["sources-noisy", "sources-fixed"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(1, 1 + sized(2)))
 def test_several_sources_of_one_query_do_not_drive_each_other_up(name, seed):
     took = run(replace(KNOWN[name], seed=seed, seconds=600)).took
     assert np.mean(took) <= 6

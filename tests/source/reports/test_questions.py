@@ -27,6 +27,7 @@ from pystorm_source.source.reports.protocol import (
 from pystorm_source.source.reports.questions import QuestionListener
 from pystorm_source.source.reports.sender import FeedbackClient
 from pystorm_source.source.reports.server import ReportServer
+from tests.sizes import sized
 from tests.source.reports.made_reports import TOKEN, Caller, body, wait_until
 
 pytestmark = pytest.mark.timeout(60)
@@ -194,7 +195,7 @@ def test_a_question_of_the_runner_is_answered(pretender):
 RECORDED = frame(TOKEN, b"another connection's nonce......", 0, ASK)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sized(40), deadline=None)
 @given(st.data())
 def test_no_other_bytes_are_answered(pretender, data):
     """Garbage, a changed byte, another token, a frame of another connection, of another place, a task's own."""

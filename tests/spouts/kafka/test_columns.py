@@ -13,6 +13,7 @@ from pystorm_source.spouts.kafka.records import HEADERS
 from pystorm_source.spouts.kafka.topics import Partition
 from tests.formats.decoded import as_tuples_have_it
 from tests.formats.odd_values import JSON_TYPES, VALUES
+from tests.sizes import sized
 from tests.spouts.drive import Driven
 
 
@@ -95,7 +96,7 @@ def topics(draw):
 
 
 @given(topics())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(150), deadline=None)
 def test_batches_have_the_rows_and_dead_letters_of_tuples(topic):
     with patch.object(kafka_spout, "CHUNK", 2), patch.object(kafka_records, "MOST_AT_ONCE", 8):
         assert read(KafkaBatchSpout, *topic) == read(KafkaSpout, *topic)
