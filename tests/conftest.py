@@ -26,9 +26,10 @@ from tests.side_by_side import (  # noqa: F401
     pytest_testnodedown,
     pytest_xdist_make_scheduler,
 )
+from tests.sizes import sized
 
 # The same examples in every run, so that only a change turns a test red; HYPOTHESIS_PROFILE=search looks for others.
-settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None, max_examples=sized(100))
 settings.register_profile("search", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
@@ -37,6 +38,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
+WARM_DAEMONS = ROOT / "testbed/warm_daemons"
 
 # Before any JVM is started: its planners, runners and workers are children of the JVM and inherit this.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -64,7 +66,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     ensure_java()
     folder = tmp_path_factory.mktemp("spark")
     connect = os.environ.get("PYSTORM_SPARK_CONNECT") == "1"
-    session = (
+    builder = (
         (SparkSession.builder.remote if connect else SparkSession.builder.master)("local[2,3]")
         .appName("pystorm-source tests")
         .config("spark.driver.memory", "1g")
@@ -76,8 +78,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
     )
+    with pytest.MonkeyPatch.context() as patch:
+        # That of the JVM, and of the daemons that it starts.
+        patch.setenv("PYTHONPATH", f"{WARM_DAEMONS}{os.pathsep}{os.environ['PYTHONPATH']}")
+        session = builder.getOrCreate()
     if not connect:
         session.sparkContext.setLogLevel("ERROR")
     yield session
