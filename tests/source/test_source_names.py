@@ -18,6 +18,7 @@ def evolving(spark):
     spark.conf.unset(EVOLUTION)
 
 
+@pytest.mark.spark
 def test_two_sources_that_change_places_over_a_restart_keep_their_offsets(evolving, tmp_path):
     worlds = {name: World(tmp_path / name) for name in ("plain", "twice")}
     for world in worlds.values():

@@ -11,6 +11,7 @@ import pytest
 
 from pystorm_source.errors import DataLossError
 from pystorm_source.spouts.files.retirement import FollowedFile, retire
+from tests.sizes import sized
 from tests.spouts.drive import Driven, Query
 from tests.spouts.warp import WarpedClock, WarpedFiles
 
@@ -286,7 +287,7 @@ def test_finished_gzip_files_retire(query, logs, clock):
     assert query.drain() == []
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(sized(10)))
 def test_a_long_life(logs, clock, seed):
     """Files come, grow, stay for ever or are removed; hours pass, the driver restarts, admission leaves files out."""
     rng = random.Random(seed)
