@@ -1,7 +1,8 @@
 """How much a test tries if more would find more: rounds, items, examples.
 
-``make test`` tries a fifth of what the test names. With ``CI=true``, as ``.ci/run`` sets it, a test tries all of it;
-with ``PYSTORM_FEWER=1`` it does not: gates that run tests again, with other versions of libraries or of Python, say so.
+``make test`` tries a fifth of what the test names, and 20 examples instead of 100 of a property that names no number.
+With ``CI=true``, as ``.ci/run`` sets it, a test tries all of it; with ``PYSTORM_FEWER=1`` it does not: gates that run
+tests again, with other versions of libraries or of Python, say so.
 """
 
 import os

@@ -54,7 +54,9 @@ class Emitting:
                 for i, row in enumerate(rows):
                     self.emit(list(row), **named, **({"tup_id": ids[i]} if ids else {}))
         except (TypeError, ValueError) as error:
-            self.ends.append((type(error), re.sub(r"(?<=s:1:)\d+|0x\w+", "N", str(error))))
+            # Of one row it may show the list that was given, or the tuple that was made of it.
+            said = re.sub(r"(?<=; row ).*(?=\. Given)", "R", str(error))
+            self.ends.append((type(error), re.sub(r"(?<=s:1:)\d+|0x\w+", "N", said)))
 
 
 @given(
