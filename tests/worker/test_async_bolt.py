@@ -686,7 +686,7 @@ def test_a_request_that_swallows_its_cancellation_does_not_keep_the_micro_batch_
     assert warnings and all(warned.match(each) for each in warnings)
 
 
-@pytest.mark.inline  # threads add a minute of 60,000 steps of the clock, and nothing to the log
+@pytest.mark.inline  # under threads the clock takes 60,000 steps, and the executor that writes the log is the same
 def test_where_every_request_swallows_its_cancellation_the_log_says_so_ever_more_seldom_and_counts_all(caplog):
     class Always(Swallows):
         async def process(self, tup):
