@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pystorm_source.cli.command_line import run
+from pystorm_source.cli.main import app
+
 MODULE = """
     from pystorm_source import Bolt, Topology
     from pystorm_source.spouts import MemorySpout
@@ -72,17 +75,26 @@ def ask(where, *arguments, **how):
     ],
     ids=" ".join,
 )
-def test_a_wrong_line_is_answered_by_one_error_with_a_remedy(folder, arguments, words):
-    done = ask(folder, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ") and len(done.stderr.splitlines()) <= 3
-    assert [word for word in words if word not in done.stderr] == []
-    assert "Given: " in done.stderr and "Traceback" not in done.stderr
+def test_a_wrong_line_is_answered_by_one_error_with_a_remedy(folder, arguments, words, monkeypatch, capsys):
+    """In this process: the tests below start one for what is a process's own, status, pipes and signals."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    monkeypatch.setattr(sys, "argv", ["pystorm-source", *arguments])
+    status = run(app)
+    for module in ("shop", "plain"):
+        sys.modules.pop(module, None)
+    printed = capsys.readouterr()
+    assert status == 2
+    assert printed.out == ""
+    assert printed.err.startswith("error: ") and len(printed.err.splitlines()) <= 3
+    assert [word for word in words if word not in printed.err] == []
+    assert "Given: " in printed.err and "Traceback" not in printed.err
 
 
 def test_a_folder_without_topologies_says_where_to_go(folder):
     done = ask(folder / "folder", "run", "words")
     assert done.returncode == 2 and "is none: go to that of your project" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_topology_without_an_open_stream_runs_and_says_so(folder):
