@@ -9,6 +9,7 @@ know the names of ``pystorm_source`` that need no Spark; those that name ``spark
 import ast
 import builtins
 import doctest
+import functools
 import importlib
 import inspect
 import re
@@ -63,7 +64,7 @@ class Public(NamedTuple):
             texts = [base.__doc__ for base in bases] + [base.__init__.__doc__ for base in bases if has_init(base)]
         else:
             texts = [self.object.__doc__]
-        return [parse(unsigned(text)) for text in texts if text]
+        return [parsed(text) for text in texts if text]
 
     @property
     def signature(self) -> inspect.Signature:
@@ -83,6 +84,11 @@ class Public(NamedTuple):
             for each in self.signature.parameters.values()
             if each.name not in ("self", "cls") and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
         ]
+
+
+@functools.cache  # each is asked for by four tests, those of a base by more
+def parsed(text: str) -> Docstring:
+    return parse(unsigned(text))
 
 
 def ours(thing: Any) -> bool:
