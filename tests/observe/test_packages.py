@@ -6,6 +6,7 @@ import pytest
 
 from pystorm_source.errors import OptionError
 from pystorm_source.observe import OpenTelemetry, Prometheus
+from pystorm_source.packages import installing
 
 
 @pytest.mark.parametrize(
@@ -14,7 +15,6 @@ from pystorm_source.observe import OpenTelemetry, Prometheus
 )
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, callback, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(
-        OptionError, match=rf"-(client|api): pip install 'pystorm-source\[{extra}\]'.* Given: no module '{module}'$"
-    ):
+    with pytest.raises(OptionError) as refused:
         callback()
+    assert f"{installing(extra)}. Given: no module '{module}'" in str(refused.value)

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from pystorm_source import PystormProgressListener, progress, ui
 from pystorm_source.cli.main import app
+from pystorm_source.errors import UsageError
 from pystorm_source.observe import Prometheus
 from pystorm_source.records.record_file import RecordFile
 from tests.observe.page.browser import chromium, opened
@@ -73,7 +74,10 @@ def test_all_that_look_name_the_slow_bolt(spark, world, watch, tmp_path):
 
 
 def with_bottleneck(query):
-    record = progress(query)
+    try:
+        record = progress(query)
+    except UsageError:  # of Spark 4.0 and 4.1: no task has reported yet
+        return None
     return record if record is not None and record.bottleneck is not None else None
 
 
