@@ -209,7 +209,7 @@ def run_plan(
     ended_by: TupleFailed | None = None
     running = "its components were being cleaned up"
     try:
-        with Watchdog(timeout):
+        with Watchdog(timeout, watched):
             try:
                 _run_to_the_end(run, plays, inner_types)
             except TupleFailed as error:

@@ -12,7 +12,11 @@ from pystorm_source.api import Component
 from pystorm_source.api.limit import Limit
 from pystorm_source.clock import Clock, ManualClock, SystemClock
 
-GRACE_SECONDS = 1.0
+GRACE_SECONDS = 2.0
+"""How much later than the clock a call is interrupted. Too small: on a busy machine a component is blamed for a turn
+that the clock would have ended; too large: a call that never comes back is waited for that much longer."""
+END_SECONDS = 10.0
+"""How long a run that the clock has ended may take to come to its end. Too small: its clean-up is interrupted."""
 _MOMENT = 0.001  # Behind the end of the time, so that it is over.
 
 
@@ -30,10 +34,13 @@ class WatchedClock:
         self._clock = clock
         self._machine = SystemClock()
         self._end = self._machine.monotonic() + timeout
+        self.has_raised = threading.Event()
+        """The run is being ended, in some thread of it."""
         self.next_event: Callable[[], float | None] = lambda: None
 
     def _watch(self) -> None:
         if self._machine.monotonic() > self._end:
+            self.has_raised.set()
             raise TooLong
 
     def monotonic(self) -> float:
@@ -68,13 +75,14 @@ def watched_clock(clock: Clock, timeout: float) -> WatchedClock:
 
 
 class Watchdog:
-    """Raises TooLong in the thread of a ``with`` block that lasts ``seconds``, and a grace for the clock to come first.
+    """Raises TooLong in the thread of a ``with`` block that lasts ``seconds``, and a grace for ``clock`` to come first.
 
     CPython raises it between two instructions of Python: a call that waits in C is interrupted when it returns.
     """
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float, clock: WatchedClock):
         self._seconds = seconds + GRACE_SECONDS
+        self._clock = clock
         self._watched = threading.get_ident()
         self._over = threading.Event()
         self._has_raised = False
@@ -99,14 +107,15 @@ class Watchdog:
         self._thread.join()
 
     def _wait(self) -> None:
-        seconds = self._seconds
-        while not self._over.wait(seconds):
+        if not self._over.wait(self._seconds) and self._clock.has_raised.is_set():
+            self._over.wait(END_SECONDS)
+        while not self._over.is_set():
             with self._lock:
                 # One that is still to come is replaced by this one: at most one is pending.
                 if not self._over.is_set():
                     self._has_raised = True
                     raise_in(self._watched)
-            seconds = GRACE_SECONDS  # once more, if a bare `except` has swallowed it
+            self._over.wait(GRACE_SECONDS)  # once more, if a bare `except` has swallowed it
 
     def _disarm(self) -> None:
         with self._lock:

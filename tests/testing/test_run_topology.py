@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import traceback
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pystorm_source import ArrowBolt, Bolt, Grouping, ReliableSpout, Spout, Topo
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import OptionError, SchemaError, TopologyError, TupleFailed
 from pystorm_source.spouts import FilesSpout, MemorySpout, RateSpout
-from pystorm_source.testing import EOF, PAUSE, ManualClock, ScriptedSpout, run_topology
+from pystorm_source.testing import EOF, PAUSE, ManualClock, ScriptedSpout, run_topology, watch
 from tests.testing.topologies import Batches, Cycle, Numbers, Racing, Split, Total, scripted
 
 
@@ -402,6 +403,31 @@ def test_a_spout_that_never_ends_is_told(spout):
         run_topology(made, timeout=0.3)
 
 
+class SlowlyEnding(Endless):
+    has_cleaned_up = False
+
+    def cleanup(self):
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end:
+            pass
+        type(self).has_cleaned_up = True
+
+
+def test_a_run_that_the_clock_has_ended_is_left_its_time_to_end(monkeypatch):
+    monkeypatch.setattr(watch, "GRACE_SECONDS", 0.5)
+    made = type("Made", (Topology,), {"numbers": SlowlyEnding.spec()})
+    with pytest.raises(TimeoutError, match=r"spout 'numbers' has not ended"):
+        run_topology(made, timeout=0.3)
+    assert SlowlyEnding.has_cleaned_up
+    SlowlyEnding.has_cleaned_up = False
+
+
+@pytest.fixture
+def stuck_for_good(monkeypatch):
+    """What is stuck for good cannot be interrupted too early."""
+    monkeypatch.setattr(watch, "GRACE_SECONDS", 0.2)
+
+
 class Looping(Numbers):
     def next_tuple(self):
         while True:
@@ -421,6 +447,7 @@ class NeverConnects(Numbers):
 
 
 @pytest.mark.parametrize(("spout", "call"), [(Looping, "next_tuple"), (NeverConnects, "snapshot")])
+@pytest.mark.usefixtures("stuck_for_good")
 def test_a_call_that_never_returns_is_told(spout, call):
     made = type("Made", (Topology,), {"numbers": spout.spec()})
     with pytest.raises(TimeoutError, match=rf"'numbers' has not returned from {call}\(\)"):
@@ -428,6 +455,7 @@ def test_a_call_that_never_returns_is_told(spout, call):
 
 
 @pytest.mark.inline
+@pytest.mark.usefixtures("stuck_for_good")
 def test_who_swallows_everything_is_asked_again():
     class Greedy(Split):
         swallowed = 0
@@ -449,6 +477,7 @@ def test_who_swallows_everything_is_asked_again():
     assert Greedy.swallowed == 2
 
 
+@pytest.mark.usefixtures("stuck_for_good")
 def test_a_bolt_that_never_returns_is_told():
     class Stubborn(Split):
         def process(self, tup):
