@@ -1,12 +1,12 @@
-"""How tests run side by side in three processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
+"""How tests run side by side in four processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
 
-Processes are pytest-xdist's (``make test`` says ``-n 3``, one more than the smallest machine has cores: for half of the
+Processes are pytest-xdist's (``make test`` says ``-n 4``, twice what the smallest machine has cores: for half of the
 time tests wait, for Spark, a broker, a time-out). One process takes a file of tests as a whole, with these
 exceptions:
 
-- The tests that need the Spark session are two groups, and those that need a broker alone are one: a process takes a
-  group as a whole, thus a run starts two sessions. In one they would last longer than all other tests together in two
-  processes, for most of a query's time is spent waiting.
+- The tests that need the Spark session are three groups, and those that need a broker alone are one: a process takes a
+  group as a whole, thus a run starts three sessions. In one or two they would last longer than all other tests
+  together, for most of a query's time is spent waiting.
 - No other test runs while a test marked ``quiet`` does.
 """
 
@@ -26,11 +26,18 @@ import pytest
 
 from tests.missing import to_install
 
-GROUPS = ("spark", "kafka", "queries")
-"""The first two are fixtures of the session that are expensive to start: the first one that a test uses names its
-group, but for ``queries``, which is half of those of ``spark``."""
-QUERIES, JOBS = "tests/source/", ("tests/source/job/", "tests/source/reports/")
-"""The files of that half, and what of them is left to the other: each lasts about as long as the other."""
+GROUPS = ("spark", "queries", "jobs", "kafka")
+"""The groups in the order in which they start. ``spark`` and ``kafka`` are fixtures of the session that cost much to
+start: the first one that a test uses names its group, but for the tests of Spark in FOLDERS."""
+FOLDERS = {
+    "tests/source/job/": "jobs",
+    "tests/source/reports/": "jobs",
+    "tests/docs/": "jobs",
+    "tests/examples/": "jobs",
+    "tests/source/": "queries",
+}
+"""The first that a test lies in names the group of a test that uses ``spark``, such that each group lasts about as long
+as the others."""
 
 TURN, RUNNING = 0, 1
 """The bytes of the file that are locked: to be the next one to start, and to run."""
@@ -77,9 +84,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def group_of(item: pytest.Item) -> str | None:
     """The group of a test; None if it is of no group."""
-    used = next((name for name in GROUPS[:2] if name in getattr(item, "fixturenames", ())), None)
-    halved = used == "spark" and item.nodeid.startswith(QUERIES) and not item.nodeid.startswith(JOBS)
-    return "queries" if halved else used
+    used = next((name for name in ("spark", "kafka") if name in getattr(item, "fixturenames", ())), None)
+    if used != "spark":
+        return used
+    return next((group for folder, group in FOLDERS.items() if item.nodeid.startswith(folder)), used)
 
 
 def pytest_collection_finish() -> None:
