@@ -15,6 +15,9 @@ _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 # In an idempotency key it lies between a colon and a slash.
 _USE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
+UNBOUNDED = 2**63 - 1
+"""This ReadMaxRows of Spark is no limit: it stands for limits for which Spark has no class."""
+
 
 class SourceOptions(Options, frozen=True, kw_only=True):
     """Options of ``spark.readStream.format("pystorm")`` and ``spark.read.format("pystorm")``."""

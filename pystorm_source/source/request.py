@@ -1,53 +1,32 @@
-"""The request of one ``.load()``: every option read and checked, the topology compiled. Frozen and picklable.
-
-Options win over ``config`` (JSON or a file), which wins over ``Topology.config``; a component's own config stays on top
-for that component. Engine keys, the other keys that Storm has and the keys that the topology's components declare (a
-class attribute ``Options``) go into the plan's configuration, and so do ``path`` and ``failOnDataLoss``:
-``initialize(conf, context)`` sees them, on the driver and in the tasks.
-"""
+"""The request of one ``.load()``: every option read and checked, the topology compiled. Frozen and picklable."""
 
 import difflib
 import hashlib
-import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.errors import OptionError
 from pystorm_source.journal.options import JournalOptions
-from pystorm_source.json_values import json_copy, json_of
-from pystorm_source.options import (
-    EngineOptions,
-    Options,
-    SourceOptions,
-    check_known,
-    declared_by,
-    family_of,
-    fields_of,
-    parse,
-)
+from pystorm_source.options import SourceOptions, parse
 from pystorm_source.options.duration import parse_duration
-from pystorm_source.options.presets import preset_file, preset_names
-from pystorm_source.options.storm_keys import STORM_KEYS
-from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
+from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import refuse_input
-from pystorm_source.plan.unread_par import refuse_unread_par
 from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.leases.checks import check_limits
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
-
-# Options that Spark itself adds for tables made by CREATE TABLE ... USING.
-_SPARKS_OWN = re.compile(
-    r"provider|owner|location|external|is_managed_location|comment|collation|option\..*", re.IGNORECASE
+from pystorm_source.spark.plan_options import (
+    conf_given,
+    config_of,
+    in_its_environment,
+    letters_on,
+    with_options,
+    without_sparks_own,
 )
 
 
@@ -76,7 +55,7 @@ class ReadRequest:
         config = config_of(options.config)
         if plan is None:
             topology = load_topology(_topology_of(options, given))
-            config |= _conf_given(given, options, (spec.component_cls for spec in topology.specs))
+            config |= conf_given(given, options, (spec.component_cls for spec in topology.specs))
             plan = compile_plan(topology, config, any_environment=True)
         else:
             if options.topology:
@@ -200,10 +179,6 @@ class _Fields:
         return ReadRequest, self._values
 
 
-def _without_sparks_own(given: Mapping[str, str]) -> list[str]:
-    return [key for key in given if not _SPARKS_OWN.fullmatch(key)]
-
-
 def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
     if options.topology:
         return options.topology
@@ -215,130 +190,13 @@ def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
     others = [key for key in given if key.lower() != "topology"]
     if near := difflib.get_close_matches("topology", others, n=1, cutoff=0.75):
         remedy = f"did you mean it by {near[0]!r}? Say {remedy}"
-    if not _without_sparks_own(given):
+    if not without_sparks_own(given):
         remedy += (
             ". Spark gives the OPTIONS of CREATE TABLE to no query: use CREATE TEMPORARY VIEW ... USING pystorm "
             "OPTIONS (...), or "
             "SELECT ... FROM t WITH (topology = '...')"
         )
     raise OptionError(f"option 'topology' is needed: {remedy}. Given: {sorted(given)!r}", code="PYSTORM_MISSING_OPTION")
-
-
-def config_of(text: str) -> dict[str, Any]:
-    """Reads ``config``: a JSON object, a preset, or the path of a file. Messages do not repeat its content."""
-    if not text.strip():
-        return {}
-    path = None if text.lstrip().startswith("{") else preset_file(text) or Path(text)
-    shown = f"{len(text)} characters of JSON" if path is None else repr(text)
-    if path is not None and path.suffix.lower() not in (".yaml", ".yml", ".json"):
-        raise OptionError(
-            "option 'config' is a JSON object or the path of a .yaml or .json file, or a preset: "
-            f"{' or '.join(preset_names())}. Given: {shown}",
-            code="PYSTORM_INVALID_CONFIG",
-        )
-    try:
-        content = text if path is None else path.read_text(encoding="utf-8")
-        is_json = path is None or path.suffix.lower() == ".json"
-        config = json_of(content) if is_json else yaml.safe_load(content)
-    except OSError as error:
-        raise OptionError(
-            f"option 'config': the file cannot be read on the driver ({error.strerror}, working folder {Path.cwd()}). "
-            f"Given: {shown}",
-            code="PYSTORM_INVALID_CONFIG",
-        ) from None
-    except json.JSONDecodeError as error:
-        where = f"{error.msg} in line {error.lineno}, column {error.colno}"
-        raise OptionError(
-            f"option 'config' is no JSON: {where}. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
-        ) from None
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{getattr(error, 'problem', error)}{f' in line {mark.line + 1}' if mark else ''}"
-        raise OptionError(
-            f"option 'config' is no YAML: {where}. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
-        ) from None
-    if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
-        raise OptionError(
-            f"option 'config' holds one object of keys and values. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
-        )
-    try:
-        return dict(json_copy(config))
-    except (TypeError, ValueError) as error:
-        raise OptionError(
-            f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}", code="PYSTORM_INVALID_CONFIG"
-        ) from None
-
-
-def with_options(plan: Plan, config: Mapping[str, Any], given: Mapping[str, str], options: SourceOptions) -> Plan:
-    """The plan under ``config``, which ``config_of`` has read, and under the options of its engine and components.
-
-    Raises OptionError for an unknown key.
-    """
-    conf = _conf_given(given, options, (component.cls for component in plan.components))
-    configured = plan.configured({**dict(plan.config), **config, **conf})
-    refuse_unread_par(configured)
-    return configured
-
-
-def letters_on(given: Mapping[str, str], options: SourceOptions) -> dict[str, str]:
-    """The options, with what topology.dead.letter.path asks for. Raises OptionError if another one excludes that."""
-    if not options.dead_letter_path:
-        return dict(given)
-    for key, value in given.items():
-        if key.lower() == "topology.dead.letter" and value.lower() != "stream":
-            raise OptionError(
-                f"topology.dead.letter.path writes dead letters into files, and topology.dead.letter={value} leaves "
-                f"none: keep one. Given: {options.dead_letter_path!r}",
-                code="PYSTORM_OPTIONS_CONFLICT",
-            )
-    return {**given, "topology.dead.letter": "stream"}
-
-
-def in_its_environment(plan: Plan, is_cut: bool = False) -> tuple[Plan, tuple[tuple[str, Any], ...]]:
-    """The plan of the environment that it names, checked, and what ``_declared`` finds in it. ``is_cut``: it will be,
-    where spouts are to meet.
-
-    Raises OptionError or TopologyError.
-    """
-    plan = plan.in_environment(plan.options.environment)
-    plan.check_dead_letters()
-    if not is_cut:
-        check_meetings(plan)
-    return plan, _declared(plan)
-
-
-def _conf_given(given: Mapping[str, str], options: SourceOptions, components: Iterable[type]) -> dict[str, Any]:
-    """The options' part of the topology's configuration, in the spelling of the tables.
-
-    Raises OptionError for an unknown key.
-    """
-    tables = dict.fromkeys(table for component in components for table in declared_by(component))
-    known: tuple[type[Options], ...] = (EngineOptions, JournalOptions, *tables)
-    keys = {key.lower(): key for key in STORM_KEYS}
-    keys |= {key.lower(): key for table in known for key in fields_of(table)}
-    check_known(_without_sparks_own(given), (SourceOptions, *known), STORM_KEYS)
-    conf: dict[str, Any] = {keys[key.lower()]: value for key, value in given.items() if key.lower() in keys}
-    conf |= {key.lower(): value for key, value in given.items() if family_of(key, keys.values())}
-    if options.path:
-        conf["path"] = options.path
-    conf["failOnDataLoss"] = options.fail_on_data_loss
-    return conf
-
-
-def _declared(plan: Plan) -> tuple[tuple[str, Any], ...]:
-    """Reads the options that components declare; of the spouts, those that were given and are for batch reads.
-
-    Raises OptionError for a wrong one.
-    """
-    for_batches = []
-    for component in plan.components:
-        for table in component.option_tables:
-            found = parse(table, plan.conf_of(component))
-            for key in sorted(table.for_batches) if component.is_spout else ():
-                field = fields_of(table)[key]
-                if (value := getattr(found, field.name)) != field.default:
-                    for_batches.append((key, value))
-    return tuple(for_batches)
 
 
 def _guaranteed(plan: Plan, options: SourceOptions, journal: JournalOptions) -> Plan:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pystorm_source.errors import ArgumentError, given
-from pystorm_source.source.admission import UNBOUNDED
+from pystorm_source.options.source import UNBOUNDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bolts": {"types", "api", "options", "top", "cython_core"},
     "worker": {"limits", "plan", "types", "api", "options", "top", "cython_core"},
     "source": {
+        "spark",
         "limits",
         "observe",
         "records",
@@ -36,8 +37,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "top",
         "cython_core",
     },
+    "spark": {"worker", "journal", "types", "plan", "api", "options", "top", "cython_core"},
     "operator": {
         "stages",
+        "spark",
         "source",
         "records",
         "worker",
@@ -75,6 +78,7 @@ ROOM_OF_FILE = {
 }
 
 _EVERYTHING = {
+    "spark",
     "limits",
     "operator",
     "stages",

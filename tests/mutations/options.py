@@ -14,7 +14,8 @@ from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, SourceOptions, fields_of, parse
 from pystorm_source.options.duration import parse_duration
 from pystorm_source.source.offsets.positions import EARLIEST, Positions
-from pystorm_source.source.request import ReadRequest, config_of
+from pystorm_source.source.request import ReadRequest
+from pystorm_source.spark.plan_options import config_of
 from tests.mutations.json_faults import spoiled
 from tests.mutations.outcomes import refused
 from tests.spouts.mutations import mutated

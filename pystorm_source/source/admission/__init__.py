@@ -7,13 +7,12 @@ and ``batch_budget``. ``saved_state`` is the controller's state in an offset.
 
 from pystorm_source.source.admission.batch_budget import BatchBudget
 from pystorm_source.source.admission.controller import AdmissionController, AdmissionState, initial_rates
-from pystorm_source.source.admission.limits import UNBOUNDED, Align, Limits, admit, limits_of
+from pystorm_source.source.admission.limits import Align, Limits, admit, limits_of
 from pystorm_source.source.admission.rate_estimator import RateEstimator, Reason
 from pystorm_source.source.admission.rate_samples import Report
 from pystorm_source.source.admission.saved_state import section_of, state_of
 
 __all__ = [
-    "UNBOUNDED",
     "AdmissionController",
     "AdmissionState",
     "Align",

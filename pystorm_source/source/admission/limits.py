@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from pystorm_source.errors import TopologyError
 from pystorm_source.options import SourceOptions
+from pystorm_source.options.source import UNBOUNDED
 from pystorm_source.source.offsets.micro_batch import Waiting
 from pystorm_source.source.offsets.offsets import MOST
 from pystorm_source.source.offsets.partition_index import Column, total
@@ -39,8 +40,6 @@ NOWHERE: Mapping[str, Align] = MappingProxyType({})
 ALONE_EVERY = 4
 """One micro-batch in so many reads alone a partition whose next cut lies beyond the limit. Too large: it waits long.
 Too small: the others wait long."""
-UNBOUNDED = 2**63 - 1
-"""This ReadMaxRows is no limit: it stands for limits for which Spark has no class."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import CheckpointError, DataLossError, OptionError, SchemaError, TupleFailed, UsageError
 from pystorm_source.failure_block import FailureBlock
-from pystorm_source.source.admission import UNBOUNDED
+from pystorm_source.options.source import UNBOUNDED
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.offsets.offsets import sealed
