@@ -137,7 +137,7 @@ $(VENV)/.installed: $(VENV)/.core pyproject.toml
 	@touch $@
 
 java-inner: $(VENV)/.demo
-	@$(PY) -I pystorm_source/cli/java.py >/dev/null 2>&1 || { echo "no Java >= 17 found: installing one as a wheel"; \
+	@$(PY) -I pystorm_source/spark/java.py >/dev/null 2>&1 || { echo "no Java >= 17 found: installing one as a wheel"; \
 		$(PIP) install --require-hashes -r requirements/java.txt; }
 
 FORCE:

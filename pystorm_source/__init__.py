@@ -17,6 +17,7 @@ if compiled.complaint():
     compiled.explain_imports()
 
 if TYPE_CHECKING:
+    from cython_core.routing.failure_kinds import Hopeless, RetryLater
     from pystorm_source.api import (
         ArrowBolt,
         AsyncBolt,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
         Tuple,
         TupleList,
     )
-    from pystorm_source.exceptions import Hopeless, RetryLater
     from pystorm_source.operator.apply import apply
     from pystorm_source.operator.counts_of import counts_of
     from pystorm_source.operator.dead_letters import dead_letters, redrive_rows
@@ -117,11 +117,11 @@ _API = "pystorm_source.api"
 _OPERATOR = "pystorm_source.operator"
 _JOB = "pystorm_source.source.job"
 _HOMES = {
-    "Hopeless": "pystorm_source.exceptions",
+    "Hopeless": "cython_core.routing.failure_kinds",
     "NonTransactionalMapState": "pystorm_source.states",
     "OpaqueMapState": "pystorm_source.states",
     "PystormProgressListener": f"{_JOB}.progress_listener",
-    "RetryLater": "pystorm_source.exceptions",
+    "RetryLater": "cython_core.routing.failure_kinds",
     "TransactionalMapState": "pystorm_source.states",
     "apply": f"{_OPERATOR}.apply",
     "await_query": f"{_JOB}.await_query",

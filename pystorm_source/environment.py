@@ -1,7 +1,7 @@
 """The environment that Spark is started in: its Java, and the Python that its processes run."""
 
-from pystorm_source.cli.java import Java, ensure_java
-from pystorm_source.source.worker_python import ensure_worker_python, quick_python
+from pystorm_source.spark.java import Java, ensure_java
+from pystorm_source.spark.worker_python import ensure_worker_python, quick_python
 
 
 def prepare_spark(local: bool = False) -> Java:

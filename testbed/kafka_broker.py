@@ -32,7 +32,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from pystorm_source.cli.java import ensure_java
+from pystorm_source.spark.java import ensure_java
 from testbed.certificates import self_signed
 from testbed.maven import Jar, java_jars
 

@@ -31,7 +31,7 @@ def made_for() -> str:
     """Names the Java and the Spark that the archive is made with."""
     import pyspark
 
-    from pystorm_source.cli.java import ensure_java
+    from pystorm_source.spark.java import ensure_java
 
     java = ensure_java()
     return f"{java} {pyspark.__version__} {pyspark.__file__}"
@@ -69,7 +69,7 @@ def load(folder: Path) -> None:
     from pyspark.sql import SparkSession
 
     import pystorm_source
-    from pystorm_source.cli.java import ensure_java
+    from pystorm_source.spark.java import ensure_java
     from pystorm_source.spouts import MemorySpout
 
     class Numbers(pystorm_source.Topology):

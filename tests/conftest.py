@@ -61,7 +61,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """
     from pyspark.sql import SparkSession
 
-    from pystorm_source.cli.java import ensure_java
+    from pystorm_source.spark.java import ensure_java
 
     ensure_java()
     folder = tmp_path_factory.mktemp("spark")

@@ -45,7 +45,7 @@ def _version(package: str) -> str | None:
 
 
 def _java() -> str | None:
-    from pystorm_source.cli.java import find_java
+    from pystorm_source.spark.java import find_java
 
     java = find_java()
     return java.version if java else None

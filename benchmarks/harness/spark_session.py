@@ -16,8 +16,8 @@ def spark_session(master: str = "local[2]", jars: Path | None = None) -> Iterato
     own. Raises WorldError if there is no Java."""
     from pyspark.sql import SparkSession
 
-    from pystorm_source.cli.java import ensure_java
-    from pystorm_source.source.worker_python import ensure_worker_python
+    from pystorm_source.spark.java import ensure_java
+    from pystorm_source.spark.worker_python import ensure_worker_python
 
     ensure_java()
     ensure_worker_python()

@@ -24,7 +24,7 @@ from pystorm_source.api import Grouping, Input, StatefulBolt, Topology, Tuple
 from pystorm_source.bolts import CombinerBolt
 from pystorm_source.operator.apply import apply
 from pystorm_source.operator.state_needs import PROVIDER, ROCKS_DB
-from pystorm_source.source.spark_versions import states_take_rows, transform_with_state
+from pystorm_source.spark.versions import states_take_rows, transform_with_state
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StatefulProcessor

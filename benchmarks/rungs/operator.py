@@ -31,7 +31,7 @@ from benchmarks.harness.spark_session import spark_session
 from benchmarks.harness.written import rates_in_turn
 from pystorm_source.api import ArrowBolt, AsyncBolt, Bolt, Input, Topology, Tuple
 from pystorm_source.operator.apply import apply
-from pystorm_source.source.spark_versions import map_in_arrow
+from pystorm_source.spark.versions import map_in_arrow
 
 PARTITIONS = 2
 ROWS, QUICK_ROWS = 4_000_000, 10_000

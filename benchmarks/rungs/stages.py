@@ -24,7 +24,7 @@ from benchmarks.harness.spark_session import spark_session
 from benchmarks.harness.written import rates_in_turn
 from pystorm_source.api import ArrowBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, Topology, Tuple
 from pystorm_source.operator.read import read
-from pystorm_source.source.spark_versions import map_in_arrow
+from pystorm_source.spark.versions import map_in_arrow
 
 PARTITIONS = 2
 KEYS = 1_000

@@ -14,15 +14,15 @@ import typer
 
 from pystorm_source import compiled
 from pystorm_source.cli.completion import topologies
-from pystorm_source.cli.java import OLDEST, advice, find_java, start_home, supported
 from pystorm_source.cli.python_start import RUNNER, SLOW_SECONDS, SPARK_WAITS_SECONDS, seconds_to_start
-from pystorm_source.source.worker_python import quick_python
+from pystorm_source.spark.java import OLDEST, advice, find_java, start_home, supported
+from pystorm_source.spark.worker_python import quick_python
 from pystorm_source.version import __version__
 
 if TYPE_CHECKING:
     from pystorm_source.plan import Plan
 
-PROBE = Path(__file__).resolve().parent.parent / "source" / "probe.py"
+PROBE = Path(__file__).resolve().parent.parent / "spark" / "probe.py"
 PROBE_TIMEOUT_SECONDS = 120
 TRIED_PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 HOME = "pystorm_source.source.data_source"
@@ -131,7 +131,7 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
 def _types_that_spark_has_not(streams: Mapping[str, Any]) -> Iterator[Finding]:
     """Types that Arrow has and this version of Spark has not."""
     try:
-        from pystorm_source.source.ddl import parse_type
+        from pystorm_source.spark.ddl import parse_type
     except ImportError:  # pyspark is missing, which is a finding of its own
         return
     from pystorm_source.errors import SchemaError

@@ -121,7 +121,7 @@ class _Demo:
     def _started(self, files: GrowingFiles, java: str, last: ExitStack) -> tuple[Query, Acts]:
         """The query and its acts once a micro-batch is done. A start that fails is tried once more."""
         # Imported late: `pystorm-source --help` needs no Spark.
-        from pystorm_source.source.session import local_session
+        from pystorm_source.spark.session import local_session
 
         spark: Any = None
         for attempt in range(1, STARTS + 1):

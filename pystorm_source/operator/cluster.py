@@ -27,13 +27,13 @@ from pystorm_source.plan.lint import (
     states_in_self,
 )
 from pystorm_source.plan.stages import Stage, cut, refuse_letters
-from pystorm_source.source.crossing_rows import CrossingRows
-from pystorm_source.source.input_columns import types_of
 from pystorm_source.source.register import columns_of
-from pystorm_source.source.rows import Rows
-from pystorm_source.source.spark_versions import map_in_arrow, may_stream
-from pystorm_source.source.task.dead_letter_file import LetterFolder
+from pystorm_source.spark.crossing_rows import CrossingRows
+from pystorm_source.spark.dead_letter_file import LetterFolder
+from pystorm_source.spark.input_columns import types_of
 from pystorm_source.spark.plan_options import config_of, in_its_environment, letters_on, with_options
+from pystorm_source.spark.rows import Rows
+from pystorm_source.spark.versions import map_in_arrow, may_stream
 from pystorm_source.stages.crossing import Crossing
 from pystorm_source.worker.output import OutputPlan
 

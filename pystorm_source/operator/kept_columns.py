@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from cython_core.arrow.row_error import coded
 from cython_core.executors.spout_executor import SpoutExecutor
-from pystorm_source.source.task.key_columns import key_at
+from pystorm_source.spark.key_columns import key_at
 from pystorm_source.worker.failure import shortened
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker

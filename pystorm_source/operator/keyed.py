@@ -31,13 +31,13 @@ from pystorm_source.operator.state_needs import provide_states
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.plan.key_states import TIMER_INPUT, key_columns, needs_time, state_columns, state_shape
-from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.interned import interned, pickled_with
 from pystorm_source.source.leases.task_lessor import lease
-from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.spark_versions import map_in_arrow, states_take_rows, transform_with_state
-from pystorm_source.source.task.dead_letter_file import letters_kept
-from pystorm_source.source.task.input_feed import fed, place_of_task
+from pystorm_source.spark.border import spark_border
+from pystorm_source.spark.ddl import parse_type
+from pystorm_source.spark.dead_letter_file import letters_kept
+from pystorm_source.spark.input_feed import fed, place_of_task
+from pystorm_source.spark.interned import interned, pickled_with
+from pystorm_source.spark.versions import map_in_arrow, states_take_rows, transform_with_state
 from pystorm_source.stages.crossing import AT, Crossing
 from pystorm_source.stages.entry_feeds import EntryColumns
 from pystorm_source.worker import warm

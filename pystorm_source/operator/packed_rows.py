@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.task.input_feed import as_declared
+from pystorm_source.spark.border import spark_border
+from pystorm_source.spark.input_feed import as_declared
 from pystorm_source.stages.crossing import AT
 
 PACKED = "packed"

@@ -17,7 +17,7 @@ from pystorm_source.source.register import (
     registered,
 )
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.spark_versions import check_source_name, named_reader
+from pystorm_source.spark.versions import check_source_name, named_reader
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -9,7 +9,7 @@ import pyspark
 
 from pystorm_source.errors import OptionError, said
 from pystorm_source.packages import requirements
-from pystorm_source.source.spark_versions import may_stream, states_take_rows
+from pystorm_source.spark.versions import may_stream, states_take_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

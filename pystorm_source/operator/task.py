@@ -13,13 +13,13 @@ from pystorm_source.operator.kept_columns import Keep, KeptColumns
 from pystorm_source.operator.report_column import MOST_REPORT, OPERATOR, with_report
 from pystorm_source.plan.lint import runs_again
 from pystorm_source.plan.plan import Plan
-from pystorm_source.source.interned import interned, pickled_with
 from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.reports.task_report import RangeReport, encode
-from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.task.dead_letter_file import NO_LETTERS, LetterFolder, letters_kept
-from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task, spout_of
+from pystorm_source.spark.border import spark_border
+from pystorm_source.spark.dead_letter_file import NO_LETTERS, LetterFolder, letters_kept
+from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout_of
+from pystorm_source.spark.interned import interned, pickled_with
 from pystorm_source.stages.entry_feeds import EntryColumns, EntryFeeds
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan

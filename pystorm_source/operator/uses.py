@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from pystorm_source.errors import ArgumentError
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan.lint import may_ask_for_keys
-from pystorm_source.source.spark_versions import may_stream
-from pystorm_source.source.task.input_feed import key_prefix
+from pystorm_source.spark.input_feed import key_prefix
+from pystorm_source.spark.versions import may_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

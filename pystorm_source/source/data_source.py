@@ -21,7 +21,7 @@ from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.sink.request import SinkRequest, no_input
 from pystorm_source.source.sink.writer import batch_writer, stream_writer
-from pystorm_source.source.spark_border import spark_border
+from pystorm_source.spark.border import spark_border
 
 
 class PystormDataSource(DataSource):

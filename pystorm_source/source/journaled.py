@@ -11,8 +11,8 @@ from pystorm_source.journal.rows import UNTYPED
 from pystorm_source.journal.spout import JournaledSpout
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import ComponentPlan, Plan
-from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.spark_versions import arrow_schema
+from pystorm_source.spark.ddl import parse_type
+from pystorm_source.spark.versions import arrow_schema
 
 PERMITS = 100_000
 """Tuples that a micro-batch admits from a spout without offsets if ``maxOffsetsPerTrigger`` does not say. Too large:

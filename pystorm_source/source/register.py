@@ -14,11 +14,11 @@ from pystorm_source.options.hidden import hidden
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
-from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.interned import interned, pickled_with
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.sink.request import SinkRequest
-from pystorm_source.source.worker_python import ensure_worker_python, is_default_python, quick_python
+from pystorm_source.spark.ddl import parse_type
+from pystorm_source.spark.interned import interned, pickled_with
+from pystorm_source.spark.worker_python import ensure_worker_python, is_default_python, quick_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,12 +14,11 @@ from pystorm_source.options import SourceOptions, parse
 from pystorm_source.options.duration import parse_duration
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import refuse_input
-from pystorm_source.source.crossing_rows import CrossingRows
-from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.leases.checks import check_limits
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
-from pystorm_source.source.rows import Rows
+from pystorm_source.spark.crossing_rows import CrossingRows
+from pystorm_source.spark.interned import interned, pickled
 from pystorm_source.spark.plan_options import (
     conf_given,
     config_of,
@@ -28,6 +27,7 @@ from pystorm_source.spark.plan_options import (
     with_options,
     without_sparks_own,
 )
+from pystorm_source.spark.rows import Rows
 
 
 @dataclass(frozen=True)

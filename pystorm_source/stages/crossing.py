@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from pystorm_source.plan.stages import Entry, Stage, StreamOf
-from pystorm_source.source.crossing_rows import NUMBER, OF_THE_SHUFFLE, CrossingRows
-from pystorm_source.source.spark_versions import arrow_schema, quoted
+from pystorm_source.spark.crossing_rows import NUMBER, OF_THE_SHUFFLE, CrossingRows
+from pystorm_source.spark.versions import arrow_schema, quoted
 from pystorm_source.stages.entry_feeds import EntryColumns
 from pystorm_source.stages.salts import salts
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystorm_source.api.input import NOTHING_NOW
-from pystorm_source.source.task.input_feed import as_declared
-from pystorm_source.source.task.read_ahead import MOST_ROWS, ReadAhead
+from pystorm_source.spark.input_feed import as_declared
+from pystorm_source.spark.read_ahead import MOST_ROWS, ReadAhead
 
 
 class EntryColumns(NamedTuple):

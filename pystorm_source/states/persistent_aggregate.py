@@ -75,7 +75,7 @@ def persistent_aggregate(
             return
         if isinstance(value, str):
             rows = rows.repartition(*keys)  # a key in one task; an aggregate has done it
-        from pystorm_source.source.spark_versions import map_in_arrow  # imports pyspark
+        from pystorm_source.spark.versions import map_in_arrow  # imports pyspark
 
         task = partial(_task, state, batch_id, len(keys), combine, zero)
         map_in_arrow(rows, task, "done boolean").write.format("noop").mode("append").save()

@@ -10,7 +10,7 @@ from pystorm_source import Bolt, Topology
 from pystorm_source.bolts import CombinerBolt, FilterBolt, ProjectBolt
 from pystorm_source.errors import ArgumentTypeError, SchemaError
 from pystorm_source.plan import compile_plan
-from pystorm_source.source.interned import pickled
+from pystorm_source.spark.interned import pickled
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pystorm_source import read_stream
-from pystorm_source.cli.java import ensure_java
+from pystorm_source.spark.java import ensure_java
 from tests.effects.topologies import Lines
 
 

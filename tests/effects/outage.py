@@ -20,7 +20,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pystorm_source import apply, read_stream
-from pystorm_source.cli.java import ensure_java
+from pystorm_source.spark.java import ensure_java
 from pystorm_source.testing import run_topology
 from testbed.effects_service import Service, effects_service
 from testbed.periods import most_in_a_period

@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pystorm_source import Bolt, Input, Topology, apply
-from pystorm_source.cli.java import ensure_java
+from pystorm_source.spark.java import ensure_java
 
 USES = {"even": 0, "odd": 1}
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text()
 
 UNPICKLED = {
-    "pystorm_source/source/interned.py",  # a task's own plan
+    "pystorm_source/spark/interned.py",  # a task's own plan
     "pystorm_source/source/task/range_partition.py",  # a task's input partition
     "pystorm_source/testing/law.py",  # a copy of a class that the test itself has
 }

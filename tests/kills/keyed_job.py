@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from pystorm_source import Bolt, Grouping, StatefulBolt, Topology, read_stream
 from pystorm_source.api.state_values import values_of
-from pystorm_source.cli.java import ensure_java
+from pystorm_source.spark.java import ensure_java
 from testbed.uncontrolled import UNCONTROLLED
 from tests.kills.committed import committed
 from tests.kills.keyed_model import (

@@ -9,9 +9,9 @@ import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pystorm_source.cli.java import ensure_java
 from pystorm_source.operator.state_needs import PROVIDER, ROCKS_DB
 from pystorm_source.source.data_source import PystormDataSource
+from pystorm_source.spark.java import ensure_java
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = "local-cluster[2,1,1024]"

@@ -9,8 +9,8 @@ import pytest
 
 from pystorm_source.operator import apply as door
 from pystorm_source.operator.task import task_function
-from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.spark_versions import arrow_schema
+from pystorm_source.spark.ddl import parse_type
+from pystorm_source.spark.versions import arrow_schema
 
 
 def function_of(topology, schema="id: long, text: string", keep=(), key=(), counted=False, **options):

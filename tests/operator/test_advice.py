@@ -73,7 +73,7 @@ ACTIONS = """
 import sys
 from pyspark.sql import SparkSession
 from pystorm_source import apply
-from pystorm_source.cli.java import ensure_java
+from pystorm_source.spark.java import ensure_java
 from tests.operator.test_advice import Sends
 
 ensure_java()

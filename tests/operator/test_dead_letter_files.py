@@ -10,7 +10,7 @@ import pytest
 
 from pystorm_source import apply, read
 from pystorm_source.errors import OptionError
-from pystorm_source.source.task.dead_letter_file import move_all
+from pystorm_source.spark.dead_letter_file import move_all
 from pystorm_source.spouts import DeadLetterSpout, MemorySpout
 from tests.operator import topologies
 from tests.operator.tasks import batches, function_of, rows_of, schedulers

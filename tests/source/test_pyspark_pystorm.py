@@ -109,7 +109,7 @@ def test_broken_source_leaves_the_neighbours_alone(broken, tmp_path):
         except Exception as error:
             print(type(error).__name__, error)
     """
-    from pystorm_source.cli.java import find_java, start_home
+    from pystorm_source.spark.java import find_java, start_home
 
     said = run(broken, code, JAVA_HOME=str(start_home(find_java())))
     assert said.startswith("[(42,)]\n")

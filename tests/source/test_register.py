@@ -9,7 +9,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pystorm_source import Bolt, Topology, read, read_stream, register
 from pystorm_source.errors import OptionError, SchemaError, TopologyError, UsageError
-from pystorm_source.source.spark_versions import named_reader
+from pystorm_source.spark.versions import named_reader
 from pystorm_source.spouts import MemorySpout
 from tests.source import topologies
 

@@ -11,7 +11,7 @@ import io, sys
 from importlib.machinery import ModuleSpec
 from pyspark.util import handle_worker_exception
 from pystorm_source.errors import InternalError, TupleFailed
-from pystorm_source.source.spark_border import spark_border
+from pystorm_source.spark.border import spark_border
 
 sys.modules["__main__"].__spec__ = ModuleSpec("pyspark.worker", None)  # as Spark starts it
 

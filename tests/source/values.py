@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from pystorm_source import Topology
-from pystorm_source.source.ddl import parse_type
+from pystorm_source.spark.ddl import parse_type
 from pystorm_source.spouts import MemorySpout
 
 SEED = 7

@@ -19,9 +19,9 @@ from pystorm_source.source.driver.task_packing import estimates, packed
 from pystorm_source.source.offsets.micro_batch import waiting
 from pystorm_source.source.offsets.offsets import Key, Offsets, ranges
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.task.range_partition import PlannedBatch
 from pystorm_source.source.task.read_range import TaskReader
+from pystorm_source.spark.border import spark_border
 from pystorm_source.worker.output import OutputPlan
 
 logger = logging.getLogger("pystorm.source")

@@ -5,8 +5,8 @@ from typing import Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow
+from pystorm_source.spark.border import spark_border
+from pystorm_source.spark.versions import SupportsTriggerAvailableNow
 
 
 class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -33,8 +33,8 @@ from pystorm_source.records.record_writer import RecordWriter
 from pystorm_source.source.driver.backlog import Backlog
 from pystorm_source.source.driver.running_batch import RunningBatch
 from pystorm_source.source.reports.endpoint import in_runner
-from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.task_report import TaskReport
+from pystorm_source.spark.query_batch import QueryBatch
 
 logger = logging.getLogger("pystorm.source")
 

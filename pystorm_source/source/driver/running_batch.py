@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.summary import ReportSummary
+from pystorm_source.spark.query_batch import QueryBatch
 
 
 @dataclass

@@ -49,7 +49,6 @@ from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
 from pystorm_source.source.driver.task_packing import estimates, packed
 from pystorm_source.source.driver.throttling import ThrottleLog, Throttling
 from pystorm_source.source.driver.trigger_delay import TriggerDelay
-from pystorm_source.source.hold import is_held
 from pystorm_source.source.leases.checks import refuse_speculation
 from pystorm_source.source.leases.lease_server import LeaseServer
 from pystorm_source.source.offsets import offsets as wire
@@ -63,10 +62,11 @@ from pystorm_source.source.reports.receiver import ReportReceiver
 from pystorm_source.source.reports.summary import ReportSummary
 from pystorm_source.source.reports.task_report import TaskReport
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
 from pystorm_source.source.task.range_partition import JoinedRanges, PlannedBatch, RangePartition
 from pystorm_source.source.task.read_range import TaskReader
+from pystorm_source.spark.border import spark_border
+from pystorm_source.spark.hold import is_held
+from pystorm_source.spark.versions import SupportsTriggerAvailableNow, default_read_limit
 from pystorm_source.worker.output import OutputPlan
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
-from pystorm_source.source.input_columns import columns_of, places_of, refuse_sources_own, types_of
-from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.leases.checks import check_limits
-from pystorm_source.source.rows import Rows
-from pystorm_source.source.spark_versions import arrow_schema
-from pystorm_source.source.task.dead_letter_file import NO_LETTERS, LetterFolder
+from pystorm_source.spark.dead_letter_file import NO_LETTERS, LetterFolder
+from pystorm_source.spark.input_columns import columns_of, places_of, refuse_sources_own, types_of
+from pystorm_source.spark.interned import interned, pickled
 from pystorm_source.spark.plan_options import config_of, in_its_environment, letters_on, with_options
+from pystorm_source.spark.rows import Rows
+from pystorm_source.spark.versions import arrow_schema
 from pystorm_source.worker.output import OutputPlan
 
 OF_SINKS = (

@@ -9,12 +9,12 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.source.leases.task_lessor import lease
-from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.sink.request import InputColumns, SinkRequest
-from pystorm_source.source.task.dead_letter_file import DeadLetterFile, stem_of
-from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task, spout_of
-from pystorm_source.source.task.key_columns import KeyColumns
+from pystorm_source.spark.dead_letter_file import DeadLetterFile, stem_of
+from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout_of
+from pystorm_source.spark.key_columns import KeyColumns
+from pystorm_source.spark.query_batch import QueryBatch
 from pystorm_source.worker import warm
 from pystorm_source.worker.worker import Worker
 

@@ -21,9 +21,9 @@ from pystorm_source.source.sink.row_batches import row_batches
 from pystorm_source.source.sink.same_use import refuse_same_use
 from pystorm_source.source.sink.sink_records import record_of, write_record
 from pystorm_source.source.sink.write_rows import Written, write_rows
-from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.spark_versions import DataSourceArrowWriter, DataSourceStreamArrowWriter
-from pystorm_source.source.task.dead_letter_file import move_all, remove_all
+from pystorm_source.spark.border import spark_border
+from pystorm_source.spark.dead_letter_file import move_all, remove_all
+from pystorm_source.spark.versions import DataSourceArrowWriter, DataSourceStreamArrowWriter
 
 logger = logging.getLogger("pystorm.source")
 

@@ -12,11 +12,11 @@ from pystorm_source.plan.plan import Plan
 from pystorm_source.records.standstill import encoded
 from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.protocol import MOST_BODY
-from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.sender import client
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.task.range_partition import RangePartition
 from pystorm_source.source.task.range_state import range_state
+from pystorm_source.spark.query_batch import QueryBatch
 from pystorm_source.worker.component_columns import ComponentColumns
 from pystorm_source.worker.component_counts import failed_columns
 from pystorm_source.worker.run_counts import NOTHING, RunCounts

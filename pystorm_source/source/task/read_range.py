@@ -9,14 +9,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source.clock import SystemClock
-from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.task.dead_letter_file import LetterFolder, letters_kept
-from pystorm_source.source.task.input_feed import key_prefix
 from pystorm_source.source.task.range_partition import RangePartition, ranges_of
 from pystorm_source.source.task.range_reporter import RangeReporter
+from pystorm_source.spark.border import spark_border
+from pystorm_source.spark.dead_letter_file import LetterFolder, letters_kept
+from pystorm_source.spark.input_feed import key_prefix
+from pystorm_source.spark.interned import interned, pickled
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
 

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from cython_core.routing.java_hash import java_deep_hash, java_hash
-from pystorm_source.cli.java import find_java
+from pystorm_source.spark.java import find_java
 
 ORACLE = Path(__file__).with_name("HashOracle.java")
 SEED = 20_240_217

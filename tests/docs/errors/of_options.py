@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from pystorm_source import compat, read_stream, register
 from pystorm_source.api import JavaBolt, Spout, Topology
-from pystorm_source.cli import java
 from pystorm_source.errors import PystormError, UsageError, WorldError
 from pystorm_source.plan import compile_plan
-from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.task.range_partition import PlannedBatch, RangePartition
+from pystorm_source.spark import java
+from pystorm_source.spark.interned import interned, pickled
 from pystorm_source.spouts import FilesSpout, KafkaSpout, MemorySpout
 from pystorm_source.testing import run_topology
 from pystorm_source.worker.output import OutputPlan

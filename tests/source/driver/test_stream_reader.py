@@ -16,8 +16,8 @@ from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.offsets.offsets import sealed
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.spark_versions import default_read_limit
 from pystorm_source.source.task.read_range import TaskReader
+from pystorm_source.spark.versions import default_read_limit
 from pystorm_source.worker import warm
 from tests.source import topologies
 from tests.source.spark_calls import Checkpoint, Run, run_all, through_pickle

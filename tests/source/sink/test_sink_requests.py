@@ -12,12 +12,12 @@ from pystorm_source import register
 from pystorm_source.errors import OptionError, SchemaError, TopologyError, TupleFailed
 from pystorm_source.records.record_file import RecordFile
 from pystorm_source.source.data_source import PystormDataSource
-from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.sink.request import InputColumns
 from pystorm_source.source.sink.row_batches import row_batches
 from pystorm_source.source.sink.writer import RowStreamWriter, RowWriter, _Sink
-from pystorm_source.source.task.dead_letter_file import DeadLetterFile
+from pystorm_source.spark.ddl import parse_type
+from pystorm_source.spark.dead_letter_file import DeadLetterFile
+from pystorm_source.spark.query_batch import QueryBatch
 from pystorm_source.worker import warm
 from tests.source.sink import topologies
 from tests.source.sink.topologies import effects

@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from pystorm_source.errors import LONGEST_MESSAGE, LONGEST_TRACEBACK, InternalError, OptionError, TupleFailed
-from pystorm_source.source.spark_border import spark_border
+from pystorm_source.spark.border import spark_border
 
 
 def raised(cause, kind=TupleFailed):

@@ -14,15 +14,15 @@ import pyspark
 import pytest
 
 from pystorm_source.source.register import use_this_python
-from pystorm_source.source.worker_python import ensure_worker_python, quick_python
+from pystorm_source.spark.worker_python import ensure_worker_python, quick_python
 
-SCRIPT = Path(__file__).resolve().parents[2] / "pystorm_source" / "source" / "pystorm-python"
+SCRIPT = Path(__file__).resolve().parents[2] / "pystorm_source" / "spark" / "pystorm-python"
 
 
 @pytest.fixture(autouse=True)
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    monkeypatch.setattr("pystorm_source.source.worker_python._set_by_default", None)
+    monkeypatch.setattr("pystorm_source.spark.worker_python._set_by_default", None)
     os.environ.pop("PYSPARK_PYTHON", None)
     os.environ.pop("PYSPARK_DRIVER_PYTHON", None)
 

@@ -9,8 +9,8 @@ import pytest
 
 from pystorm_source import read
 from pystorm_source.errors import UsageError
-from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.spark.interned import interned, pickled
 
 JOB = """
 from {needs} import dumps
@@ -114,7 +114,7 @@ fibonacci(30)
 def test_a_cached_function_of_a_script_travels_with_an_empty_cache(tmp_path):
     """Also one that calls itself, and a method; elsewhere it is the same object again, by its module."""
     (tmp_path / "script.py").write_text(
-        f"{CACHED}\nimport json, sys\nfrom pystorm_source.source.interned import pickled\n"
+        f"{CACHED}\nimport json, sys\nfrom pystorm_source.spark.interned import pickled\n"
         "sys.stdout.buffer.write(pickled([fibonacci, Table, json.codecs.lookup]))\n"
     )
     made = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, check=True).stdout

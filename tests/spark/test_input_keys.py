@@ -5,7 +5,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystorm_source.source.task.input_feed import keys_of_batch
+from pystorm_source.spark.input_feed import keys_of_batch
 from pystorm_source.worker.input_place import InputPlace
 
 NAMES = st.text(string.ascii_letters + "_1", min_size=1, max_size=3)

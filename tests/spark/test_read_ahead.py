@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pystorm_source.api.input import NOTHING_NOW
-from pystorm_source.source.task.read_ahead import ReadAhead
+from pystorm_source.spark.read_ahead import ReadAhead
 from tests.operator.tasks import batches
 
 

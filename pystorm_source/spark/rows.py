@@ -18,9 +18,9 @@ from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import ComponentPlan, Plan
-from pystorm_source.source.column_names import ColumnNames
-from pystorm_source.source.ddl import fits, parse_type
-from pystorm_source.source.spark_versions import arrow_schema
+from pystorm_source.spark.column_names import ColumnNames
+from pystorm_source.spark.ddl import fits, parse_type
+from pystorm_source.spark.versions import arrow_schema
 from pystorm_source.worker.output import OutputPlan, ViewPlan
 
 METADATA: dict[str, DataType] = {

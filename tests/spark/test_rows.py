@@ -7,7 +7,7 @@ from pyspark.sql.types import CalendarIntervalType, IntegerType, LongType, Strin
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import compile_plan
-from pystorm_source.source.rows import Rows
+from pystorm_source.spark.rows import Rows
 from pystorm_source.worker.output import ViewPlan
 from tests.source import topologies
 

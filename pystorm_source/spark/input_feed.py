@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api.input import NOTHING_NOW
 from pystorm_source.errors import ArgumentError
-from pystorm_source.source.task.read_ahead import ReadAhead
+from pystorm_source.spark.read_ahead import ReadAhead
 from pystorm_source.worker.worker import Worker
 
 

@@ -13,8 +13,8 @@ from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import SourceOptions, fields_of
 from pystorm_source.options.table import shown
 from pystorm_source.plan import ComponentPlan
-from pystorm_source.source.column_names import ColumnNames
-from pystorm_source.source.ddl import parse_type
+from pystorm_source.spark.column_names import ColumnNames
+from pystorm_source.spark.ddl import parse_type
 from pystorm_source.types.arrow import field_type
 
 

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from pystorm_source.errors import UsageError, said
 from pystorm_source.plan import Plan
 from pystorm_source.plan.unpicklable import check_picklable
-from pystorm_source.source.cached_functions import travel_by_value
+from pystorm_source.spark.cached_functions import travel_by_value
 from pystorm_source.user_frames import trim, users_line
 
 MOST_KEPT = 32

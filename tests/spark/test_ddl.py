@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import types as t
 
 from pystorm_source.errors import SchemaError
-from pystorm_source.source.ddl import fits, parse_type
+from pystorm_source.spark.ddl import fits, parse_type
 
 READ = [
     ("string", t.StringType()),

