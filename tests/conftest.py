@@ -27,6 +27,7 @@ from tests.side_by_side import (  # noqa: F401
     pytest_xdist_make_scheduler,
 )
 from tests.sizes import sized
+from tests.world import notebook, world  # noqa: F401
 
 # The same examples in every run, so that only a change turns a test red; HYPOTHESIS_PROFILE=search looks for others.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None, max_examples=sized(100))

@@ -13,6 +13,7 @@ from msgspec import Meta, field
 
 import pystorm_source
 from pystorm_source import Bolt, PartitionedSpout, Topology
+from pystorm_source.channel.reports.endpoint import ReportEndpoint
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.options import DecodingOptions
@@ -23,7 +24,6 @@ from pystorm_source.options import EngineOptions, Options, SourceOptions, fields
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.stages import cut
 from pystorm_source.redaction import redacted, without_credentials
-from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.spouts.kafka.options import KafkaOptions

@@ -32,10 +32,10 @@ from benchmarks.harness.overloaded import Overloaded
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source.api import Bolt, PartitionedSpout, Topology
+from pystorm_source.channel.reports.endpoint import ReportEndpoint
+from pystorm_source.channel.reports.receiver import ReportReceiver
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.offsets.offsets import Key, Range, Ranges
-from pystorm_source.source.reports.endpoint import ReportEndpoint
-from pystorm_source.source.reports.receiver import ReportReceiver
 from pystorm_source.source.task.range_partition import PlannedBatch, RangePartition
 from pystorm_source.spouts import FilesSpout
 

@@ -33,16 +33,16 @@ from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from benchmarks.rungs.through_spark import MICRO_BATCH_SECONDS, Case, Load, micro_batches
 from pystorm_source.api import Topology
+from pystorm_source.channel.reports.endpoint import Runner
+from pystorm_source.channel.reports.sender import FeedbackClient
+from pystorm_source.channel.reports.server import ReportServer
+from pystorm_source.channel.reports.task_report import RangeReport, decode, encode
+from pystorm_source.counts.query_counts import QueryCounts
 from pystorm_source.observe.page.document import document, framed
 from pystorm_source.observe.page.view import View
 from pystorm_source.plan import compile_plan
+from pystorm_source.records.fitting import bytes_in_progress, fitting
 from pystorm_source.records.record import PystormProgress, TaskProgress
-from pystorm_source.source.reports.endpoint import Runner
-from pystorm_source.source.reports.fitting import bytes_in_progress, fitting
-from pystorm_source.source.reports.query_counts import QueryCounts
-from pystorm_source.source.reports.sender import FeedbackClient
-from pystorm_source.source.reports.server import ReportServer
-from pystorm_source.source.reports.task_report import RangeReport, decode, encode
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from testbed.uncontrolled import UNCONTROLLED
 

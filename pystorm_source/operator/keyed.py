@@ -25,13 +25,13 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, Str
 
 from pystorm_source.api.key_state import TIMERS, Key, StateShape
 from pystorm_source.api.keyed_states import KeyedStates
+from pystorm_source.channel.leases.task_lessor import lease
 from pystorm_source.errors import OptionError
 from pystorm_source.operator.packed_rows import PACKED, PACKED_OUTPUT, PACKED_ROWS, Pack, Unpack, pack, unpack
 from pystorm_source.operator.state_needs import provide_states
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.plan.key_states import TIMER_INPUT, key_columns, needs_time, state_columns, state_shape
-from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.spark.border import spark_border
 from pystorm_source.spark.ddl import parse_type
 from pystorm_source.spark.dead_letter_file import letters_kept

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from pystorm_source.channel.leases.checks import SPECULATION, check_limits, refuse_speculation
+from pystorm_source.channel.leases.operator_leases import endpoint_of
+from pystorm_source.channel.reports.endpoint import ReportEndpoint
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import Plan
-from pystorm_source.source.leases.checks import SPECULATION, check_limits, refuse_speculation
-from pystorm_source.source.leases.operator_leases import endpoint_of
-from pystorm_source.source.reports.endpoint import ReportEndpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

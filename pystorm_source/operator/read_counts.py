@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pystorm_source.channel.reports.task_report import decode
+from pystorm_source.counts.query_counts import QueryCounts
 from pystorm_source.operator.report_column import OPERATOR, REPORTS
 from pystorm_source.plan import Plan
 from pystorm_source.records.record import TopologyProgress
-from pystorm_source.source.reports.query_counts import QueryCounts
-from pystorm_source.source.reports.task_report import decode
 from pystorm_source.worker.output import OutputPlan
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark import TaskContext
 
+from pystorm_source.channel.leases.task_lessor import lease
+from pystorm_source.channel.reports.endpoint import ReportEndpoint
+from pystorm_source.channel.reports.task_report import RangeReport, encode
 from pystorm_source.clock import SystemClock
 from pystorm_source.operator.kept_columns import Keep, KeptColumns
 from pystorm_source.operator.report_column import MOST_REPORT, OPERATOR, with_report
 from pystorm_source.plan.lint import runs_again
 from pystorm_source.plan.plan import Plan
-from pystorm_source.source.leases.task_lessor import lease
-from pystorm_source.source.reports.endpoint import ReportEndpoint
-from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.spark.border import spark_border
 from pystorm_source.spark.dead_letter_file import NO_LETTERS, LetterFolder, letters_kept
 from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout_of

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.channel.leases.checks import check_limits
 from pystorm_source.errors import OptionError
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import SourceOptions, parse
@@ -15,7 +16,6 @@ from pystorm_source.options.duration import parse_duration
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import refuse_input
 from pystorm_source.source.journaled import journaled
-from pystorm_source.source.leases.checks import check_limits
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
 from pystorm_source.spark.crossing_rows import CrossingRows
 from pystorm_source.spark.interned import interned, pickled

@@ -18,8 +18,8 @@ import pytest
 from pystorm_source import Topology, read_stream
 from pystorm_source.spouts import MemorySpout, RateSpout
 from testbed.kafka_broker import PASSWORD, USER
+from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, blocks
-from tests.source.reports.made_reports import wait_until
 
 PAGE = ROOT / "docs/PIPELINE.md"
 pytestmark = pytest.mark.timeout(240)

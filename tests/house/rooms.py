@@ -28,25 +28,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": {"worker", "plan", "journal", "api", "types", "options", "top", "cython_core"},
     "testing": {"worker", "plan", "api", "types", "options", "top", "cython_core"},
     "tuning": {"worker", "plan", "api", "records", "options", "top", "cython_core"},
+    "channel": {"spark", "worker", "limits", "records", "options", "top"},
+    "stages": {"spark", "plan", "api"},
+    "states": {"spark", "top"},
+    "counts": {"channel", "worker", "plan", "records", "top"},
     "source": {
+        "counts",
+        "channel",
         "spark",
         "worker",
         "plan",
         "journal",
         "api",
         "observe",
-        "limits",
         "records",
         "options",
         "top",
         "cython_core",
     },
-    "stages": {"spark", "plan", "api"},
-    "states": {"spark", "top"},
-    "shim": {"source"},
     "operator": {
-        "stages",
         "source",
+        "counts",
+        "stages",
+        "channel",
         "spark",
         "worker",
         "plan",
@@ -58,7 +62,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "top",
         "cython_core",
     },
-    "front": {"operator", "states", "source", "plan", "api", "top", "cython_core"},
+    "shim": {"source"},
+    "front": {"operator", "source", "states", "plan", "api", "top", "cython_core"},
     "faces": {"front", "spark", "api", "top", "cython_core"},
     "cli": {
         "faces",
@@ -78,7 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "command": {"cli", "top"},
 }
-MAY_IMPORT_PYSPARK = {"spark", "source", "operator", "stages", "shim"}
+MAY_IMPORT_PYSPARK = {"spark", "channel", "source", "operator", "stages", "shim"}
 
 # Modules that users import by these names, most of them streamparse's.
 FACES = {"bolt", "building", "compat", "component", "dsl", "environment", "exceptions", "spout", "storm", "thrift"}

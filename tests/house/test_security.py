@@ -5,13 +5,13 @@ import inspect
 import stat
 from pathlib import Path
 
+from pystorm_source.channel.reports import protocol, receiver
 from pystorm_source.cli.ui import ui
 from pystorm_source.observe import Prometheus
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_file import Begin
 from pystorm_source.records.record_folder import make_private
 from pystorm_source.records.record_writer import RecordWriter
-from pystorm_source.source.reports import protocol, receiver
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text()

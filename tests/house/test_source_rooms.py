@@ -9,15 +9,13 @@ SOURCE = rooms.ROOT / "pystorm_source" / "source"
 ENTRY = {"__init__.py", "data_source.py", "register.py"}
 MAY_IMPORT = {
     "offsets": set(),
-    "reports": set(),
     "admission": {"offsets"},
-    "leases": {"reports"},
-    "request": {"offsets", "admission", "leases"},
-    "task": {"request", "offsets", "reports", "leases"},
-    "driver": {"task", "request", "admission", "reports", "offsets", "leases"},
-    "sink": {"driver", "task", "request", "reports", "leases"},
+    "request": {"offsets", "admission"},
+    "task": {"request", "offsets"},
+    "driver": {"task", "request", "admission", "offsets"},
+    "sink": {"driver", "task", "request"},
     "job": {"request"},
-    "entry": {"sink", "driver", "task", "request", "admission", "reports", "offsets"},
+    "entry": {"sink", "driver", "task", "request", "admission", "offsets"},
 }
 
 

@@ -13,18 +13,18 @@ from collections.abc import Callable
 from itertools import count, pairwise
 from random import Random
 
+from pystorm_source.channel.leases.lease_client import LeaseClient
+from pystorm_source.channel.leases.lease_server import LeaseServer
+from pystorm_source.channel.leases.redis_lessor import RedisLessor, RedisPlace
+from pystorm_source.channel.leases.redis_schedule import Answer
+from pystorm_source.channel.reports.endpoint import Runner
+from pystorm_source.channel.reports.protocol import LEASE
 from pystorm_source.clock import ManualClock
 from pystorm_source.limits.breaker import LONGEST_PROBE, CircuitBreaker
 from pystorm_source.limits.local_lessor import LocalLessor
 from pystorm_source.limits.permits import Permits, Waiter
 from pystorm_source.limits.schedule import HORIZON_SECONDS, PermitSchedule, begin_of
 from pystorm_source.options import EngineOptions, parse
-from pystorm_source.source.leases.lease_client import LeaseClient
-from pystorm_source.source.leases.lease_server import LeaseServer
-from pystorm_source.source.leases.redis_lessor import RedisLessor, RedisPlace
-from pystorm_source.source.leases.redis_schedule import Answer
-from pystorm_source.source.reports.endpoint import Runner
-from pystorm_source.source.reports.protocol import LEASE
 
 PLACES = ("process", "shares", "driver", "redis")
 CALL_SECONDS, TIMEOUT_SECONDS, NETWORK_SECONDS, LATE_SECONDS = 0.02, 1.5, 0.001, 0.003

@@ -6,20 +6,20 @@ from typing import Any
 
 from msgspec import DecodeError
 
+from pystorm_source.channel.leases.lease_server import MOST_WANTED, LeaseServer
+from pystorm_source.channel.leases.messages import Granted, Wish, encode, granted_decoder
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import ArgumentError, ArgumentTypeError
 from pystorm_source.operator.counts_of import counts_of
 from pystorm_source.operator.report_column import REPORTS
 from pystorm_source.options import EngineOptions, parse
-from pystorm_source.source.leases.lease_server import MOST_WANTED, LeaseServer
-from pystorm_source.source.leases.messages import Granted, Wish, encode, granted_decoder
 from pystorm_source.states import RedisStore
 from pystorm_source.states.value_text import ValueText
+from tests.channel.reports.made_columns import columns
+from tests.channel.reports.made_reports import body
 from tests.mutations.json_faults import spoiled
 from tests.mutations.outcomes import refused
 from tests.operator.topologies import Doubles
-from tests.source.reports.made_columns import columns
-from tests.source.reports.made_reports import body
 
 OBSERVED = body(spout="rows", components=columns(2, buckets=2, metrics=2))
 WISHES = [

@@ -5,15 +5,15 @@ from contextlib import suppress
 
 from msgspec import to_builtins
 
+from pystorm_source.channel.reports.protocol import FrameReader, FrameRefused, frame
+from pystorm_source.channel.reports.task_report import decode
+from pystorm_source.counts.query_counts import QueryCounts
 from pystorm_source.plan import compile_plan
-from pystorm_source.source.reports.fitting import MOST_BYTES, bytes_in_progress, fitting
-from pystorm_source.source.reports.protocol import FrameReader, FrameRefused, frame
-from pystorm_source.source.reports.query_counts import QueryCounts
-from pystorm_source.source.reports.task_report import decode
+from pystorm_source.records.fitting import MOST_BYTES, bytes_in_progress, fitting
 from pystorm_source.worker.output import OutputPlan
+from tests.channel.reports.made_columns import chain, columns
+from tests.channel.reports.made_reports import TOKEN, body
 from tests.mutations.json_faults import spoiled
-from tests.source.reports.made_columns import chain, columns
-from tests.source.reports.made_reports import TOKEN, body
 from tests.spouts.mutations import mutated
 
 NONCE = bytes(range(32))

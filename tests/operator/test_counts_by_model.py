@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from pyspark.sql import Row
 
 from pystorm_source import Input, counts_of
+from pystorm_source.counts.batch_counts import BatchCounts, Shape
+from pystorm_source.counts.component_progress import TopologyView
 from pystorm_source.operator.report_column import REPORTS
 from pystorm_source.plan import compile_plan
-from pystorm_source.source.reports.batch_counts import BatchCounts, Shape
-from pystorm_source.source.reports.component_progress import TopologyView
 from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.source.sink.sink_records import record_of
 from pystorm_source.source.sink.writer import RowWriter, _Sink

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming import StreamingQueryListener
 
 from pystorm_source import PystormProgressListener, progress, read, read_stream, register
-from tests.source.reports.made_reports import wait_until
+from tests.channel.reports.made_reports import wait_until
 from tests.source.topologies import Doubled, Numbers
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark, pytest.mark.timeout(180)]  # any may be the session's first

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry
 from pystorm_source import PystormProgressListener, progress
 from pystorm_source.observe import Prometheus
 from pystorm_source.records.record_file import RecordFile
+from tests.channel.reports.made_reports import wait_until
 from tests.operator import counted
-from tests.source.reports.made_reports import wait_until
 from tests.source.watched import DEADLY
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]  # any may be the session's first

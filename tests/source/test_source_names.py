@@ -3,7 +3,7 @@
 import pytest
 
 from pystorm_source import progress, read_stream
-from tests.source.conftest import World
+from tests.world import World
 from tests.source.topologies import Doubled, Numbers
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"

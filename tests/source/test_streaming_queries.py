@@ -6,8 +6,8 @@ import time
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from tests.channel.reports.made_reports import wait_until
 from tests.source.queries import Query
-from tests.source.reports.made_reports import wait_until
 
 pytestmark = pytest.mark.spark
 spark40 = pytest.mark.spark40

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import to_builtins
 
+from pystorm_source.records.fitting import MOST_BYTES, bytes_in_progress, fitting
 from pystorm_source.records.record import TopologyProgress
 from pystorm_source.source.admission import Limits
 from pystorm_source.source.driver.throttling import Throttling
 from pystorm_source.source.offsets.micro_batch import Waiting
 from pystorm_source.source.offsets.partition_index import Column, total
-from pystorm_source.source.reports.fitting import MOST_BYTES, bytes_in_progress, fitting
 
 MOST_NAMED = 100
 """Partitions that a report names; beyond that it has the sum only, for progress is printed and stored by the batch."""

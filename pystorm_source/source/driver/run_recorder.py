@@ -23,6 +23,8 @@ from typing import Any, Concatenate, ParamSpec
 
 from msgspec.structs import replace
 
+from pystorm_source.channel.reports.endpoint import in_runner
+from pystorm_source.channel.reports.task_report import TaskReport
 from pystorm_source.clock import Clock
 from pystorm_source.records.bottleneck import bottleneck
 from pystorm_source.records.from_spark import admission_of, tasks_of
@@ -32,8 +34,6 @@ from pystorm_source.records.record_folder import make_private, private_folder, s
 from pystorm_source.records.record_writer import RecordWriter
 from pystorm_source.source.driver.backlog import Backlog
 from pystorm_source.source.driver.running_batch import RunningBatch
-from pystorm_source.source.reports.endpoint import in_runner
-from pystorm_source.source.reports.task_report import TaskReport
 from pystorm_source.spark.query_batch import QueryBatch
 
 logger = logging.getLogger("pystorm.source")

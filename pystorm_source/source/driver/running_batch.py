@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystorm_source.source.reports.summary import ReportSummary
+from pystorm_source.counts.summary import ReportSummary
 from pystorm_source.spark.query_batch import QueryBatch
 
 

@@ -26,7 +26,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pystorm_source.channel.leases.checks import refuse_speculation
+from pystorm_source.channel.leases.lease_server import LeaseServer
+from pystorm_source.channel.reports.endpoint import in_runner, parents_command, speculation_of
+from pystorm_source.channel.reports.questions import QuestionListener
+from pystorm_source.channel.reports.receiver import ReportReceiver
+from pystorm_source.channel.reports.task_report import TaskReport
 from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.counts.query_counts import QueryCounts
+from pystorm_source.counts.run_outline import begin_of
+from pystorm_source.counts.summary import ReportSummary
 from pystorm_source.errors import DataLossError
 from pystorm_source.plan import lint
 from pystorm_source.source.admission import (
@@ -42,25 +51,16 @@ from pystorm_source.source.admission import (
 )
 from pystorm_source.source.driver.backlog import Backlog
 from pystorm_source.source.driver.partitions import partitions_of
-from pystorm_source.source.driver.run_outline import begin_of
 from pystorm_source.source.driver.run_recorder import RunRecorder
 from pystorm_source.source.driver.snapshot_reader import SnapshotReader
 from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
 from pystorm_source.source.driver.task_packing import estimates, packed
 from pystorm_source.source.driver.throttling import ThrottleLog, Throttling
 from pystorm_source.source.driver.trigger_delay import TriggerDelay
-from pystorm_source.source.leases.checks import refuse_speculation
-from pystorm_source.source.leases.lease_server import LeaseServer
 from pystorm_source.source.offsets import offsets as wire
 from pystorm_source.source.offsets.micro_batch import Waiting, next_offsets, waiting
 from pystorm_source.source.offsets.offsets import Key, Offsets
 from pystorm_source.source.offsets.partition_index import Column, total
-from pystorm_source.source.reports.endpoint import in_runner, parents_command, speculation_of
-from pystorm_source.source.reports.query_counts import QueryCounts
-from pystorm_source.source.reports.questions import QuestionListener
-from pystorm_source.source.reports.receiver import ReportReceiver
-from pystorm_source.source.reports.summary import ReportSummary
-from pystorm_source.source.reports.task_report import TaskReport
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.task.range_partition import JoinedRanges, PlannedBatch, RangePartition
 from pystorm_source.source.task.read_range import TaskReader

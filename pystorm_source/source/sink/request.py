@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pystorm_source.api.input import Input
+from pystorm_source.channel.leases.checks import check_limits
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
-from pystorm_source.source.leases.checks import check_limits
 from pystorm_source.spark.dead_letter_file import NO_LETTERS, LetterFolder
 from pystorm_source.spark.input_columns import columns_of, places_of, refuse_sources_own, types_of
 from pystorm_source.spark.interned import interned, pickled

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from pystorm_source.channel.reports.task_report import decode
+from pystorm_source.counts.query_counts import QueryCounts
+from pystorm_source.counts.run_outline import begin_of
+from pystorm_source.counts.summary import ReportSummary
 from pystorm_source.records.from_spark import tasks_of
 from pystorm_source.records.record import PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import last_lines
 from pystorm_source.records.record_folder import folder_above, sweep
 from pystorm_source.records.record_writer import RecordWriter
-from pystorm_source.source.driver.run_outline import begin_of
-from pystorm_source.source.reports.query_counts import QueryCounts
-from pystorm_source.source.reports.summary import ReportSummary
-from pystorm_source.source.reports.task_report import decode
 from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.source.sink.write_rows import Written
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
+from pystorm_source.channel.leases.task_lessor import lease
+from pystorm_source.channel.reports.task_report import RangeReport, encode
 from pystorm_source.clock import SystemClock
-from pystorm_source.source.leases.task_lessor import lease
-from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.sink.request import InputColumns, SinkRequest
 from pystorm_source.spark.dead_letter_file import DeadLetterFile, stem_of
 from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout_of

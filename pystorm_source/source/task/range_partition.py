@@ -10,9 +10,9 @@ import numpy as np
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source.api.snapshot_check import is_text
+from pystorm_source.channel.reports.endpoint import ReportEndpoint
 from pystorm_source.errors import CheckpointError, UsageError, given
 from pystorm_source.source.offsets.offsets import Ranges
-from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.version import __version__
 
 TASK = "task"

@@ -7,13 +7,13 @@ from functools import partial
 
 from pyspark import TaskContext
 
+from pystorm_source.channel.reports.endpoint import Runner
+from pystorm_source.channel.reports.protocol import MOST_BODY
+from pystorm_source.channel.reports.sender import client
+from pystorm_source.channel.reports.task_report import RangeReport, encode
 from pystorm_source.clock import Clock
 from pystorm_source.plan.plan import Plan
 from pystorm_source.records.standstill import encoded
-from pystorm_source.source.reports.endpoint import Runner
-from pystorm_source.source.reports.protocol import MOST_BODY
-from pystorm_source.source.reports.sender import client
-from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.task.range_partition import RangePartition
 from pystorm_source.source.task.range_state import range_state
 from pystorm_source.spark.query_batch import QueryBatch

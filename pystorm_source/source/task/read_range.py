@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from pystorm_source.channel.leases.task_lessor import lease
 from pystorm_source.clock import SystemClock
-from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.task.range_partition import RangePartition, ranges_of
 from pystorm_source.source.task.range_reporter import RangeReporter

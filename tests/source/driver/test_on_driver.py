@@ -1,9 +1,9 @@
 """Where the runner is while a spout does not answer on the driver."""
 
 from pystorm_source import PartitionedSpout, Snapshot, Topology
+from pystorm_source.channel.reports.questions import on_driver
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
-from pystorm_source.source.reports.questions import on_driver
 
 SEEN = []
 

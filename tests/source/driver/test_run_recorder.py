@@ -8,16 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from pystorm_source.clock import ManualClock
+from pystorm_source.counts.run_outline import begin_of
 from pystorm_source.records.record import TopologyProgress
 from pystorm_source.records.record_file import RecordFile
 from pystorm_source.records.record_folder import files_in, private_folder
 from pystorm_source.source.driver import run_recorder
-from pystorm_source.source.driver.run_outline import begin_of
 from pystorm_source.source.driver.run_recorder import QUIET_SECONDS, RunRecorder
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.task.range_partition import ranges_of
-from tests.source.reports.test_summary import arrived
+from tests.counts.test_summary import arrived
 
 pytest.importorskip("pyspark.sql.streaming.datasource", reason="4.0 and 4.1 ask without a limit")
 

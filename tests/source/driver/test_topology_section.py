@@ -4,10 +4,10 @@ import time
 
 import pytest
 
+from pystorm_source.channel.reports.receiver import ReportReceiver
 from pystorm_source.errors import TupleFailed
 from pystorm_source.records.record import Counts, topology_of
-from pystorm_source.source.reports.receiver import ReportReceiver
-from tests.source.reports.made_reports import wait_until
+from tests.channel.reports.made_reports import wait_until
 from tests.source.spark_calls import Checkpoint, Run
 
 

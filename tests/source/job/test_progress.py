@@ -12,8 +12,8 @@ from pystorm_source.errors import UsageError
 from pystorm_source.records.record_file import RecordFile
 from pystorm_source.records.record_folder import runs
 from pystorm_source.source.job.recorded import WAIT_SECONDS, record_files
+from tests.channel.reports.made_reports import wait_until
 from tests.source import failing
-from tests.source.reports.made_reports import wait_until
 from tests.source.topologies import Doubled, Numbers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]

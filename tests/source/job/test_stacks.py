@@ -10,8 +10,8 @@ import pytest
 from pystorm_source import stacks
 from pystorm_source.errors import UsageError
 from testbed.uncontrolled import UNCONTROLLED
+from tests.channel.reports.made_reports import wait_until
 from tests.source import standing
-from tests.source.reports.made_reports import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 

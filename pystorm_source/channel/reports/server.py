@@ -1,0 +1,153 @@
+"""Listens for reports in the runner, and counts dropped ones.
+
+Threading law: ``start``, ``take``, ``dropped``, ``refuse`` and ``close`` may be called from any thread, and wait for
+no client.
+"""
+
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from threading import Event, Lock, Thread
+
+from pystorm_source.channel.reports import task_report as feedback_report
+from pystorm_source.channel.reports.connections import ConnectionLoop, ServerLimits
+from pystorm_source.channel.reports.inbox import ReportInbox
+from pystorm_source.channel.reports.questions import QuestionListener
+from pystorm_source.channel.reports.task_report import TaskReport
+from pystorm_source.clock import Clock, SystemClock
+
+logger = logging.getLogger("pystorm.source")
+
+# Connections that the kernel keeps until they are accepted. Too small: those of a whole cluster at once are refused.
+_BACKLOG = 1024
+# Of a report without counts by component, as JSON, besides the two names.
+_SLIM_BYTES = 1024
+# Seconds that `close` waits for the thread. Too large: a query ends late. Too small: the port may be taken still.
+_JOIN_SECONDS = 2.0
+
+
+class ReportServer:
+    """``bind_host``: empty for all addresses; ``port``: 0 for any. ``token``: the clients' secret.
+
+    ``on_report``: called with each report as it arrives, by the server's thread; what is taken later has no counts by
+    component. ``ask_at``: makes the place where it is asked what tasks do. ``leases``: answers wishes for permits.
+    Drops frames that it cannot use: ``dropped`` has the counts by reason.
+    """
+
+    def __init__(
+        self,
+        bind_host: str,
+        port: int,
+        token: bytes,
+        limits: ServerLimits | None = None,
+        clock: Clock | None = None,
+        on_report: Callable[[TaskReport], None] | None = None,
+        ask_at: Callable[[], QuestionListener | None] | None = None,
+        leases: Callable[[Hashable, bytes], bytes] | None = None,
+        thread_name: str = "pystorm-feedback",
+    ):
+        self._leases = leases
+        self._thread_name = thread_name
+        self._on_report = on_report
+        self._ask_at = ask_at
+        self._bind = (bind_host, port)
+        self._token = token
+        self._limits = limits or ServerLimits()
+        self._clock = clock or SystemClock()
+        self._inbox = ReportInbox(self._limits.reports, self._limits.report_bytes)
+        self._closing = Event()
+        self._lock = Lock()
+        self._dropped: Counter[str] = Counter()
+        self._thread: Thread | None = None
+        self._address: tuple[str, int] | None = None
+        self._connections: ConnectionLoop | None = None
+
+    def start(self) -> None:
+        """Begins to listen. Raises OSError if it cannot."""
+        listener = listen(*self._bind)
+        self._address = listener.getsockname()[:2]
+        questions = self._ask_at() if self._ask_at is not None else None
+        self._connections = ConnectionLoop(
+            listener,
+            self._token,
+            self._limits,
+            self._clock,
+            self._closing,
+            self._arrived,
+            self._drop,
+            questions,
+            self._leases,
+        )
+        self._thread = Thread(target=self._connections.run, name=self._thread_name, daemon=True)
+        self._thread.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port at which it listens. Raises RuntimeError before ``start``."""
+        if self._address is None:
+            raise RuntimeError("the server for reports has not been started")
+        return self._address
+
+    @property
+    def listens(self) -> bool:
+        """Whether reports may still come."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Reason → how many reports, frames or connections."""
+        with self._lock:
+            return dict(self._dropped)
+
+    def take(self) -> list[TaskReport]:
+        """The reports since the last call, oldest first; only the newest if more came than are kept."""
+        return self._inbox.take()
+
+    def refuse(self) -> None:
+        """Accepts the connections that wait, and no more. May be called again, or if it was never started."""
+        if self._connections is not None:
+            self._connections.refuse()
+
+    def close(self) -> None:
+        """Closes all connections and ends the thread. May be called again, or if it was never started."""
+        self._closing.set()
+        if self._connections is not None and self._thread is not None:
+            self._connections.wake()
+            self._thread.join(_JOIN_SECONDS)
+
+    def _arrived(self, body: bytes) -> None:
+        try:
+            report = feedback_report.decode(body, self._clock.monotonic())
+        except Exception:
+            self._drop("malformed")
+            return
+        size = len(body)
+        if self._on_report is None:
+            self._drop("overflow", self._inbox.put(report, size))
+            return
+        # Order: a report that the counts have can be taken.
+        size = min(size, _SLIM_BYTES + len(report.spout) + len(report.partition))
+        self._drop("overflow", self._inbox.put(report.slim(), size))
+        try:
+            self._on_report(report)
+        except Exception:
+            logger.debug("the counts of a report are not added up", exc_info=True)
+
+    def _drop(self, reason: str, count: int = 1) -> None:
+        if count:
+            with self._lock:
+                self._dropped[reason] += count
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens. ``host``: empty or ``::`` for all addresses, of both families if the machine has both."""
+    if host in ("", "::"):
+        if socket.has_dualstack_ipv6():
+            # A kernel may have the family but be configured not to use it.
+            with suppress(OSError):
+                return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
+        return socket.create_server(("", port), backlog=_BACKLOG)
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
