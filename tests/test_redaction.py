@@ -24,8 +24,8 @@ from pystorm_source.options import EngineOptions, Options, SourceOptions, fields
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.stages import cut
 from pystorm_source.redaction import redacted, without_credentials
+from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.tuning.sweep import Sweep
 from pystorm_source.tuning.trial import TrialRunner

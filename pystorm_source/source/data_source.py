@@ -15,12 +15,12 @@ from pyspark.sql.types import StructType
 from pystorm_source.api.input import not_a_source
 from pystorm_source.options.hidden import revealed
 from pystorm_source.plan import Plan
+from pystorm_source.sink.request import SinkRequest, no_input
+from pystorm_source.sink.writer import batch_writer, stream_writer
 from pystorm_source.source.driver.batch_reader import PystormBatchReader
 from pystorm_source.source.driver.refused_reader import RefusedReader
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.sink.request import SinkRequest, no_input
-from pystorm_source.source.sink.writer import batch_writer, stream_writer
 from pystorm_source.spark.border import spark_border
 
 

@@ -13,9 +13,9 @@ from pystorm_source.options import shown
 from pystorm_source.options.hidden import hidden
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
+from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.spark.ddl import parse_type
 from pystorm_source.spark.interned import interned, pickled_with
 from pystorm_source.spark.worker_python import ensure_worker_python, is_default_python, quick_python

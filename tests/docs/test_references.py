@@ -7,7 +7,7 @@ import pytest
 from pystorm_source.cli.main import COMMANDS
 from pystorm_source.options import TABLES, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
-from pystorm_source.source.sink.request import DEAD_LETTER_PATH
+from pystorm_source.sink.request import DEAD_LETTER_PATH
 from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions

@@ -32,7 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stages": {"spark", "plan", "api"},
     "states": {"spark", "top"},
     "counts": {"channel", "worker", "plan", "records", "top"},
+    "sink": {"counts", "channel", "spark", "worker", "plan", "api", "records", "options", "top"},
     "source": {
+        "sink",
         "counts",
         "channel",
         "spark",
@@ -83,7 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "command": {"cli", "top"},
 }
-MAY_IMPORT_PYSPARK = {"spark", "channel", "source", "operator", "stages", "shim"}
+MAY_IMPORT_PYSPARK = {"spark", "channel", "source", "sink", "operator", "stages", "shim"}
 
 # Modules that users import by these names, most of them streamparse's.
 FACES = {"bolt", "building", "compat", "component", "dsl", "environment", "exceptions", "spout", "storm", "thrift"}

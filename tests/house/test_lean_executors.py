@@ -9,7 +9,7 @@ TOOLS = ("pystorm_source.cli", "pystorm_source.tuning")
 WHAT_A_TASK_LOADS = """
 import importlib, pathlib, sys
 import pystorm_source, pyspark_pystorm
-for room in ("source/task", "source/sink", "worker", "stages", "operator", "spouts", "bolts", "states"):
+for room in ("spark", "source/task", "sink", "worker", "stages", "operator", "spouts", "bolts", "states"):
     for path in sorted(pathlib.Path("pystorm_source", room).glob("*.py")):
         if path.stem != "__init__":
             importlib.import_module(".".join(path.with_suffix("").parts))

@@ -13,9 +13,8 @@ MAY_IMPORT = {
     "request": {"offsets", "admission"},
     "task": {"request", "offsets"},
     "driver": {"task", "request", "admission", "offsets"},
-    "sink": {"driver", "task", "request"},
     "job": {"request"},
-    "entry": {"sink", "driver", "task", "request", "admission", "offsets"},
+    "entry": {"driver", "task", "request", "admission", "offsets"},
 }
 
 

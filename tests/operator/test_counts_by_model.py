@@ -11,9 +11,9 @@ from pystorm_source.counts.batch_counts import BatchCounts, Shape
 from pystorm_source.counts.component_progress import TopologyView
 from pystorm_source.operator.report_column import REPORTS
 from pystorm_source.plan import compile_plan
-from pystorm_source.source.sink.request import SinkRequest
-from pystorm_source.source.sink.sink_records import record_of
-from pystorm_source.source.sink.writer import RowWriter, _Sink
+from pystorm_source.sink.request import SinkRequest
+from pystorm_source.sink.sink_records import record_of
+from pystorm_source.sink.writer import RowWriter, _Sink
 from pystorm_source.spark.ddl import parse_type
 from pystorm_source.testing import run_topology
 from pystorm_source.worker import OutputPlan, Worker

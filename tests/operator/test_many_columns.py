@@ -7,7 +7,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from pystorm_source import Bolt, Input, Topology
 from pystorm_source.operator.apply import operator_of
 from pystorm_source.plan import compile_plan
-from pystorm_source.source.sink.request import SinkRequest
+from pystorm_source.sink.request import SinkRequest
 
 
 def planned(columns):

@@ -9,8 +9,8 @@ from pystorm_source import Bolt, Input, Topology
 from pystorm_source.errors import OptionError
 from pystorm_source.operator.apply import operator_of
 from pystorm_source.plan import compile_plan
+from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
 

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pystorm_source.channel.leases.task_lessor import lease
 from pystorm_source.channel.reports.task_report import RangeReport, encode
 from pystorm_source.clock import SystemClock
-from pystorm_source.source.sink.request import InputColumns, SinkRequest
+from pystorm_source.sink.request import InputColumns, SinkRequest
 from pystorm_source.spark.dead_letter_file import DeadLetterFile, stem_of
 from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout_of
 from pystorm_source.spark.key_columns import KeyColumns

@@ -9,9 +9,9 @@ from pyspark.sql import Row
 
 from pystorm_source import Bolt, Hopeless, Input, Topology, counts_of
 from pystorm_source.operator.report_column import REPORTS
-from pystorm_source.source.sink.request import SinkRequest
-from pystorm_source.source.sink.sink_records import record_of
-from pystorm_source.source.sink.writer import RowStreamWriter, RowWriter, _Sink
+from pystorm_source.sink.request import SinkRequest
+from pystorm_source.sink.sink_records import record_of
+from pystorm_source.sink.writer import RowStreamWriter, RowWriter, _Sink
 from pystorm_source.spark.ddl import parse_type
 from pystorm_source.testing import run_topology
 from tests.operator.tasks import function_of, rows_of, schedulers

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystorm_source.source.sink.request import InputColumns
+from pystorm_source.sink.request import InputColumns
 
 ROWS_OF_BATCH = 1_000
 """Too many: a slow DataFrame's first rows wait for the others. Too few: each batch costs more than its rows."""

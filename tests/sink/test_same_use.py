@@ -3,7 +3,7 @@
 import pytest
 
 from pystorm_source.errors import OptionError
-from pystorm_source.source.sink.same_use import refuse_same_use
+from pystorm_source.sink.same_use import refuse_same_use
 
 
 def test_a_second_write_of_the_micro_batch_is_refused_and_names_the_use(tmp_path):

@@ -11,19 +11,19 @@ from pyspark.sql import Row
 from pystorm_source import register
 from pystorm_source.errors import OptionError, SchemaError, TopologyError, TupleFailed
 from pystorm_source.records.record_file import RecordFile
+from pystorm_source.sink.request import InputColumns
+from pystorm_source.sink.row_batches import row_batches
+from pystorm_source.sink.writer import RowStreamWriter, RowWriter, _Sink
 from pystorm_source.source.data_source import PystormDataSource
-from pystorm_source.source.sink.request import InputColumns
-from pystorm_source.source.sink.row_batches import row_batches
-from pystorm_source.source.sink.writer import RowStreamWriter, RowWriter, _Sink
 from pystorm_source.spark.ddl import parse_type
 from pystorm_source.spark.dead_letter_file import DeadLetterFile
 from pystorm_source.spark.query_batch import QueryBatch
 from pystorm_source.worker import warm
-from tests.source.sink import topologies
-from tests.source.sink.topologies import effects
+from tests.sink import topologies
+from tests.sink.topologies import effects
 
 IDS, _ = parse_type("struct<id: long>", "the DataFrame")
-NOTES = "tests.source.sink.topologies:Notes"
+NOTES = "tests.sink.topologies:Notes"
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +40,9 @@ def source_of(topology=NOTES, **options):
 
 def test_a_topology_of_a_source():
     with pytest.raises(TopologyError, match=r"begin it with rows = Input\.spec"):
-        source_of("tests.source.sink.topologies:Source").writer(IDS, False)
+        source_of("tests.sink.topologies:Source").writer(IDS, False)
     with pytest.raises(TopologyError, match=r"begin it with rows = Input\.spec"):
-        source_of("tests.source.sink.topologies:Source", checkpointlocation="/tmp/x")
+        source_of("tests.sink.topologies:Source", checkpointlocation="/tmp/x")
 
 
 def test_a_topology_of_a_sink_that_is_read():
@@ -57,7 +57,7 @@ def test_a_topology_of_a_sink_that_is_read():
 
 def test_a_topology_with_rows_that_would_leave():
     with pytest.raises(TopologyError, match=r"apply\(df, Topology\).*Given: passed\.default"):
-        source_of("tests.source.sink.topologies:Leaves")
+        source_of("tests.sink.topologies:Leaves")
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from pystorm_source.errors import OptionError
 from pystorm_source.plan.lint import may_ask_for_keys
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_folder import folder_above
-from pystorm_source.source.sink.request import SinkRequest
-from pystorm_source.source.sink.row_batches import row_batches
-from pystorm_source.source.sink.same_use import refuse_same_use
-from pystorm_source.source.sink.sink_records import record_of, write_record
-from pystorm_source.source.sink.write_rows import Written, write_rows
+from pystorm_source.sink.request import SinkRequest
+from pystorm_source.sink.row_batches import row_batches
+from pystorm_source.sink.same_use import refuse_same_use
+from pystorm_source.sink.sink_records import record_of, write_record
+from pystorm_source.sink.write_rows import Written, write_rows
 from pystorm_source.spark.border import spark_border
 from pystorm_source.spark.dead_letter_file import move_all, remove_all
 from pystorm_source.spark.versions import DataSourceArrowWriter, DataSourceStreamArrowWriter

@@ -19,8 +19,8 @@ from pystorm_source.records.record import PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import last_lines
 from pystorm_source.records.record_folder import folder_above, sweep
 from pystorm_source.records.record_writer import RecordWriter
-from pystorm_source.source.sink.request import SinkRequest
-from pystorm_source.source.sink.write_rows import Written
+from pystorm_source.sink.request import SinkRequest
+from pystorm_source.sink.write_rows import Written
 
 logger = logging.getLogger("pystorm.source")
 

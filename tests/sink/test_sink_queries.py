@@ -6,11 +6,11 @@ import pytest
 
 from pystorm_source import progress
 from pystorm_source.records.record_file import RecordFile
-from tests.source.sink import topologies
-from tests.source.sink.topologies import effects
+from tests.sink import topologies
+from tests.sink.topologies import effects
 
 pytestmark = [pytest.mark.spark, pytest.mark.spark40]
-NAME = "tests.source.sink.topologies:Notes"
+NAME = "tests.sink.topologies:Notes"
 
 
 def records_in(folder):
