@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from pystorm_source.operator.counts_of import counts_of
     from pystorm_source.operator.dead_letters import dead_letters, redrive_rows
     from pystorm_source.operator.read import read, read_stream
-    from pystorm_source.source.job.await_query import await_query
-    from pystorm_source.source.job.explain import explain
-    from pystorm_source.source.job.progress import progress
-    from pystorm_source.source.job.progress_listener import PystormProgressListener
-    from pystorm_source.source.job.show_progress import show_progress
-    from pystorm_source.source.job.stacks import stacks
-    from pystorm_source.source.job.ui import ui
+    from pystorm_source.query.await_query import await_query
+    from pystorm_source.query.explain import explain
+    from pystorm_source.query.progress import progress
+    from pystorm_source.query.progress_listener import PystormProgressListener
+    from pystorm_source.query.show_progress import show_progress
+    from pystorm_source.query.stacks import stacks
+    from pystorm_source.query.ui import ui
     from pystorm_source.source.register import register
     from pystorm_source.states import (
         NonTransactionalMapState,
@@ -115,28 +115,28 @@ __all__ = [
 
 _API = "pystorm_source.api"
 _OPERATOR = "pystorm_source.operator"
-_JOB = "pystorm_source.source.job"
+_QUERY = "pystorm_source.query"
 _HOMES = {
     "Hopeless": "cython_core.routing.failure_kinds",
     "NonTransactionalMapState": "pystorm_source.states",
     "OpaqueMapState": "pystorm_source.states",
-    "PystormProgressListener": f"{_JOB}.progress_listener",
+    "PystormProgressListener": f"{_QUERY}.progress_listener",
     "RetryLater": "cython_core.routing.failure_kinds",
     "TransactionalMapState": "pystorm_source.states",
     "apply": f"{_OPERATOR}.apply",
-    "await_query": f"{_JOB}.await_query",
+    "await_query": f"{_QUERY}.await_query",
     "counts_of": f"{_OPERATOR}.counts_of",
     "dead_letters": f"{_OPERATOR}.dead_letters",
-    "explain": f"{_JOB}.explain",
+    "explain": f"{_QUERY}.explain",
     "persistent_aggregate": "pystorm_source.states",
-    "progress": f"{_JOB}.progress",
+    "progress": f"{_QUERY}.progress",
     "read": f"{_OPERATOR}.read",
     "read_stream": f"{_OPERATOR}.read",
     "redrive_rows": f"{_OPERATOR}.dead_letters",
     "register": "pystorm_source.source.register",
-    "show_progress": f"{_JOB}.show_progress",
-    "stacks": f"{_JOB}.stacks",
-    "ui": f"{_JOB}.ui",
+    "show_progress": f"{_QUERY}.show_progress",
+    "stacks": f"{_QUERY}.stacks",
+    "ui": f"{_QUERY}.ui",
 }
 """The module that has a name of ``__all__``; the API has all others."""
 _MODULES = ("api", "clock", "errors", "exceptions", "limits", "options")

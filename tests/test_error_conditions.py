@@ -48,7 +48,7 @@ def test_every_error_that_is_made_names_a_code_of_the_table(path):
 
 
 # What users write or call: an error here reaches them, whatever Python's own class it must also be.
-USERS_ROOMS = ("api", "testing", "source/job", "observe", "observe/page", "records", "tuning")
+USERS_ROOMS = ("api", "testing", "query", "observe", "observe/page", "records", "tuning")
 USERS = [
     *(ROOT / "pystorm_source").glob("*.py"),
     *(path for room in USERS_ROOMS for path in (ROOT / "pystorm_source" / room).glob("*.py")),

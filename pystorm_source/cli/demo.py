@@ -173,7 +173,7 @@ def remedy(error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     """One line of the message, as ``explain`` finds it in Spark's longer ones."""
-    from pystorm_source.source.job.explain import reason_in
+    from pystorm_source.query.explain import reason_in
 
     text = str(error)
     return NO_ANSWER if "failed to connect back" in text else reason_in(text) or type(error).__name__

@@ -22,7 +22,7 @@ from pystorm_source.options.hidden import meant
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
-from pystorm_source.source.job.counted import note
+from pystorm_source.query.counted import note
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.spark.column_names import ColumnNames
 from pystorm_source.spark.crossing_rows import CrossingRows

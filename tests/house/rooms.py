@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": {"worker", "plan", "api", "types", "options", "top", "cython_core"},
     "tuning": {"worker", "plan", "api", "records", "options", "top", "cython_core"},
     "channel": {"spark", "worker", "limits", "records", "options", "top"},
+    "query": {"spark", "observe", "records", "top"},
     "stages": {"spark", "plan", "api"},
     "states": {"spark", "top"},
     "counts": {"channel", "worker", "plan", "records", "top"},
@@ -42,7 +43,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "plan",
         "journal",
         "api",
-        "observe",
         "records",
         "options",
         "top",
@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "source",
         "counts",
         "stages",
+        "query",
         "channel",
         "spark",
         "worker",
@@ -65,11 +66,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         "cython_core",
     },
     "shim": {"source"},
-    "front": {"operator", "source", "states", "plan", "api", "top", "cython_core"},
+    "front": {"operator", "source", "states", "query", "plan", "api", "top", "cython_core"},
     "faces": {"front", "spark", "api", "top", "cython_core"},
     "cli": {
         "faces",
-        "source",
+        "query",
         "tuning",
         "spark",
         "worker",
@@ -85,7 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "command": {"cli", "top"},
 }
-MAY_IMPORT_PYSPARK = {"spark", "channel", "source", "sink", "operator", "stages", "shim"}
+MAY_IMPORT_PYSPARK = {"spark", "channel", "query", "source", "sink", "operator", "stages", "shim"}
 
 # Modules that users import by these names, most of them streamparse's.
 FACES = {"bolt", "building", "compat", "component", "dsl", "environment", "exceptions", "spout", "storm", "thrift"}

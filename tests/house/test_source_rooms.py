@@ -13,7 +13,6 @@ MAY_IMPORT = {
     "request": {"offsets", "admission"},
     "task": {"request", "offsets"},
     "driver": {"task", "request", "admission", "offsets"},
-    "job": {"request"},
     "entry": {"driver", "task", "request", "admission", "offsets"},
 }
 

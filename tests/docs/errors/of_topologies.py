@@ -15,9 +15,9 @@ from pystorm_source.api import (
     ReliableSpout,
     Topology,
 )
+from pystorm_source.query.progress import chosen
+from pystorm_source.query.stacks import chosen as chosen_stacks
 from pystorm_source.records.record import ComponentProgress, PystormProgress, TopologyProgress
-from pystorm_source.source.job.progress import chosen
-from pystorm_source.source.job.stacks import chosen as chosen_stacks
 from pystorm_source.spouts import FilesSpout, MemorySpout
 from pystorm_source.testing import run_topology, verify_bolt
 from tests.docs.errors.examples import Numbers, raises, spark, through

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.errors import ArgumentTypeError, PystormError, TupleFailed, cut, given
 from pystorm_source.failure_block import FailureBlock
-from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing, state_of
+from pystorm_source.query.standing import REPLACED, is_replaced, name_of, standing, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryTerminatedEvent

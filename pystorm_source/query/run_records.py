@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.query.recorded import LOOK_SECONDS, WAIT_SECONDS, is_unknown, is_written
 from pystorm_source.records.from_spark import joined
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_file import RecordedRun, RecordFile, last_lines
 from pystorm_source.records.record_folder import files_in
-from pystorm_source.source.job.recorded import LOOK_SECONDS, WAIT_SECONDS, is_unknown, is_written
 
 MOST_PARTIAL = 10_000
 """Micro-batches of which ranges were missing, that are remembered. More: memory of a query whose reports get lost.

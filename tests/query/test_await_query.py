@@ -14,8 +14,8 @@ import pyspark
 import pytest
 
 from pystorm_source import await_query, explain
+from tests.query import awaited
 from tests.source import failing
-from tests.source.job import awaited
 from tests.source.topologies import Sleepy
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]

@@ -9,9 +9,9 @@ from pyspark.errors import StreamingQueryException
 
 from pystorm_source import progress, read_stream
 from pystorm_source.errors import UsageError
+from pystorm_source.query.recorded import WAIT_SECONDS, record_files
 from pystorm_source.records.record_file import RecordFile
 from pystorm_source.records.record_folder import runs
-from pystorm_source.source.job.recorded import WAIT_SECONDS, record_files
 from tests.channel.reports.made_reports import wait_until
 from tests.source import failing
 from tests.source.topologies import Doubled, Numbers

@@ -5,9 +5,9 @@ import os
 import pytest
 from msgspec.structs import replace
 
+from pystorm_source.query.run_records import RunRecords
 from pystorm_source.records.record_file import Begin
 from pystorm_source.records.record_writer import RecordWriter
-from pystorm_source.source.job.run_records import RunRecords
 from tests.records.samples import progress
 
 RUN = "a3b4"

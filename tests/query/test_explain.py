@@ -7,7 +7,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pystorm_source import await_query, explain
 from pystorm_source.errors import OptionError
-from pystorm_source.source.job.explain import Explanation
+from pystorm_source.query.explain import Explanation
 from tests.source import failing
 
 WHAT = "[PYSTORM_TUPLE_FAILED] component 'bolt', task 2: process() raised RuntimeError: no price: two"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, given
-from pystorm_source.source.job.explain import explain
-from pystorm_source.source.job.short_log import short_log
-from pystorm_source.source.job.signals import STATUS, Signals
-from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing, state_of
+from pystorm_source.query.explain import explain
+from pystorm_source.query.short_log import short_log
+from pystorm_source.query.signals import STATUS, Signals
+from pystorm_source.query.standing import REPLACED, is_replaced, name_of, standing, state_of
 from pystorm_source.spark.hold import held
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pyspark.sql.streaming.listener import QueryProgressEvent
 
 from pystorm_source import Bolt, Input, PystormProgressListener, Topology, apply, read_stream
 from pystorm_source.observe import Prometheus
-from pystorm_source.source.job.progress_listener import _FromJson
+from pystorm_source.query.progress_listener import _FromJson
 from tests.source.queries import Query
 from tests.source.topologies import Numbers
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pystorm_source.clock import SystemClock
+from pystorm_source.query.notebook import CellOutput, in_notebook
+from pystorm_source.query.progress import progress
 from pystorm_source.records.progress_table import as_html, as_text, headline, standing
 from pystorm_source.records.record import PystormProgress
-from pystorm_source.source.job.notebook import CellOutput, in_notebook
-from pystorm_source.source.job.progress import progress
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

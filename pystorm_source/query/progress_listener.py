@@ -8,11 +8,11 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import JStreamingQueryListener, QueryProgressEvent, StreamingQueryListener
 
+from pystorm_source.query.counted import operators_in
+from pystorm_source.query.recorded import folder_of_driver
+from pystorm_source.query.run_records import RunRecords
 from pystorm_source.records.from_spark import reads_ours, records_of
 from pystorm_source.records.record import PystormProgress
-from pystorm_source.source.job.counted import operators_in
-from pystorm_source.source.job.recorded import folder_of_driver
-from pystorm_source.source.job.run_records import RunRecords
 
 logger = logging.getLogger("pystorm.source")
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pystorm_source.errors import OptionError
 from pystorm_source.observe.page.document import document, framed
 from pystorm_source.observe.page.view import View
+from pystorm_source.query.notebook import CellOutput, in_notebook
+from pystorm_source.query.query_records import QueryRecords
+from pystorm_source.query.standing import name_of
 from pystorm_source.records.progress_table import as_text
-from pystorm_source.source.job.notebook import CellOutput, in_notebook
-from pystorm_source.source.job.query_records import QueryRecords
-from pystorm_source.source.job.standing import name_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -65,7 +65,7 @@ class QueryPage:
         source (str | None): the topology's name, if the query reads several. Defaults to None: the only one.
 
     Example:
-        >>> from pystorm_source.source.job.ui import QueryPage
+        >>> from pystorm_source.query.ui import QueryPage
         >>> QueryPage.__name__
         'QueryPage'
     """

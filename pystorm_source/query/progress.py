@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pystorm_source.errors import ArgumentTypeError, UsageError, given
+from pystorm_source.query.counted import operators_of
+from pystorm_source.query.recorded import last_records
 from pystorm_source.records.from_spark import joined, reads_ours, records_of
 from pystorm_source.records.record import PystormProgress
-from pystorm_source.source.job.counted import operators_of
-from pystorm_source.source.job.recorded import last_records
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

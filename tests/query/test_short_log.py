@@ -2,7 +2,7 @@
 
 import pytest
 
-from pystorm_source.source.job.short_log import short_log
+from pystorm_source.query.short_log import short_log
 
 pytestmark = pytest.mark.spark40
 

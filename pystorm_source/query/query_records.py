@@ -5,12 +5,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pystorm_source.query.counted import operators_in
+from pystorm_source.query.progress import progress
+from pystorm_source.query.recorded import record_files
 from pystorm_source.records.from_spark import records_of
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_file import RecordFile
-from pystorm_source.source.job.counted import operators_in
-from pystorm_source.source.job.progress import progress
-from pystorm_source.source.job.recorded import record_files
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
