@@ -9,7 +9,7 @@ Importing this package imports neither pyspark nor numpy and pyarrow: the first 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pystorm_source import compiled
+from pystorm_source.errors import compiled
 from pystorm_source.version import __version__
 
 if compiled.complaint():

@@ -35,7 +35,7 @@ def _main() -> None:
 
 
 def _advise(missing: str) -> int:
-    from pystorm_source.packages import installing
+    from pystorm_source.errors.packages import installing
 
     needed = " and ".join(NEEDED)
     print(f"error: the command line needs {needed}: {installing('cli')}. Given: no module {missing!r}", file=sys.stderr)

@@ -13,9 +13,9 @@ from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.spec_arguments import checked_spec
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, NotSupportedError, given
-from pystorm_source.known_secrets import remember
+from pystorm_source.errors.known_secrets import remember
+from pystorm_source.errors.user_frames import shown
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
-from pystorm_source.user_frames import shown
 
 SERIALIZERS = ("json", "msgpack")
 

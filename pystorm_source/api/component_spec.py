@@ -9,8 +9,8 @@ from cython_core.routing.spout_base import SpoutBase
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import ArgumentTypeError, StreamNotDeclaredError, TopologyError, given, nearest
-from pystorm_source.html_table import html_table
-from pystorm_source.redaction import redacted
+from pystorm_source.errors.redaction import redacted
+from pystorm_source.types.html_table import html_table
 
 
 @dataclass(frozen=True, init=False)

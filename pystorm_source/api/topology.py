@@ -17,7 +17,7 @@ from pystorm_source.errors import (
     given,
     nearest,
 )
-from pystorm_source.redaction import redacted
+from pystorm_source.errors.redaction import redacted
 
 
 class Subscription(NamedTuple):

@@ -13,13 +13,13 @@ import yaml
 from pystorm_source.cli.check import findings
 from pystorm_source.cli.topology_argument import usage_errors
 from pystorm_source.errors import OptionError
-from pystorm_source.known_secrets import remember, without_secrets
+from pystorm_source.errors.known_secrets import remember, without_secrets
+from pystorm_source.errors.redaction import redacted
 from pystorm_source.observe.page.document import document
 from pystorm_source.observe.page.runs import Runs, view_of
 from pystorm_source.records.progress_table import as_text
 from pystorm_source.records.record_file import RecordedRun, last_lines
 from pystorm_source.records.record_folder import files_in, private_folders
-from pystorm_source.redaction import redacted
 from pystorm_source.version import __version__
 
 VARIABLES = ("JAVA_HOME", "PYSPARK_", "PYSTORM_", "PYTHON", "SPARK_", "TMPDIR", "VIRTUAL_ENV")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pystorm_source.cli.word_count import SERVICE
-from pystorm_source.json_values import object_in
+from pystorm_source.types.json_values import object_in
 
 TABLE = "pystorm_demo"
 TARGET_MILLIS = 1500

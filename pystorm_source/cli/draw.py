@@ -10,7 +10,7 @@ import typer
 
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.errors import OptionError
-from pystorm_source.packages import installing
+from pystorm_source.errors.packages import installing
 from pystorm_source.plan import Plan
 from pystorm_source.plan.cut_costs import cut_costs
 from pystorm_source.plan.layered_svg import FONTS, as_svg

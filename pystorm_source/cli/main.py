@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pystorm_source import compiled
+from pystorm_source.errors import compiled
 from pystorm_source.version import __version__
 
 WITHOUT_THE_CORE = ("check", "metrics")

@@ -14,10 +14,10 @@ from pystorm_source.cli.summed_log import SummedLog
 from pystorm_source.cli.topology_argument import Environment, Overrides, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, PystormError, TupleFailed, UsageError
-from pystorm_source.failure_block import FailureBlock
-from pystorm_source.json_values import json_of
+from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.options.duration import parse_duration
 from pystorm_source.plan import check_meetings
+from pystorm_source.types.json_values import json_of
 from pystorm_source.worker import OutputPlan
 from pystorm_source.worker.failure import AGAIN
 from pystorm_source.worker.local_run import LocalRun

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from pystorm_source.stall_reasons import LIMITS
+from pystorm_source.records.stall_reasons import LIMITS
 
 COUNTED = ("emitted", "executed", "acked", "failed", "queue_high_mark", "errors")
 

@@ -9,9 +9,9 @@ from types import ModuleType
 
 from pystorm_source.api import Topology
 from pystorm_source.errors import OptionError, UsageError
-from pystorm_source.named import line_of, not_imported
+from pystorm_source.errors.user_frames import trim
+from pystorm_source.options.named import line_of, not_imported
 from pystorm_source.plan import load_topology
-from pystorm_source.user_frames import trim
 
 STREAMPARSE = ("streamparse", "pystorm")
 CONFIG = "config.json"

@@ -13,7 +13,7 @@ from pystorm_source.cli.topology_argument import Environment, Overrides, plan_he
 from pystorm_source.cli.tune_display import draw, show
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import OptionError, TopologyError, TupleFailed
-from pystorm_source.failure_block import FailureBlock
+from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.plan import check_meetings
 from pystorm_source.tuning.advice import modelled
 from pystorm_source.tuning.classify import findings

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pystorm_source.errors import OptionError
-from pystorm_source.packages import installing
+from pystorm_source.errors.packages import installing
 from pystorm_source.tuning.advice import Advice
 from pystorm_source.tuning.classify import Finding, load_of
 from pystorm_source.tuning.observed import Observed

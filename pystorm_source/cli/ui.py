@@ -10,8 +10,8 @@ import typer
 
 from pystorm_source.cli.topology_argument import usage_errors
 from pystorm_source.errors import OptionError
+from pystorm_source.errors.packages import package
 from pystorm_source.observe.page.runs import Runs
-from pystorm_source.packages import package
 
 BACKLOG = 64
 """Connections that the kernel keeps until the page is ready. More: memory. Less: a browser at once is refused."""

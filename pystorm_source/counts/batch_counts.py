@@ -13,7 +13,7 @@ from pystorm_source.channel.reports.task_report import TaskReport
 from pystorm_source.counts.latencies import Latencies, short
 from pystorm_source.plan.plan import Plan
 from pystorm_source.records.record import PartitionProgress
-from pystorm_source.stall_reasons import REASONS
+from pystorm_source.records.stall_reasons import REASONS
 from pystorm_source.worker.component_columns import LARGEST, SUMMED, ComponentColumns
 
 MOST_SLOW = 10

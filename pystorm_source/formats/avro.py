@@ -14,11 +14,11 @@ from fastavro import schemaless_reader
 from pyarrow import types
 
 from pystorm_source.errors import OptionError
+from pystorm_source.errors.packages import installing
 from pystorm_source.formats.avro_schema import AvroSchema
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.formats.values import Form, form_of
-from pystorm_source.packages import installing
 from pystorm_source.types.arrow import ddl_of
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from pystorm_source.errors import OptionError, SchemaError
+from pystorm_source.errors.packages import installing
 from pystorm_source.formats.json import Json
 from pystorm_source.formats.options import DecodingOptions
-from pystorm_source.packages import installing
 from pystorm_source.types.arrow import arrow_type, ddl_of, field_type, nullable
 
 Data = Sequence[bytes | None]

@@ -8,8 +8,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from pystorm_source.errors import OptionError, WorldError
+from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.formats.lines import Malformed
-from pystorm_source.redaction import without_credentials
 
 _UNKNOWN = 404
 _REFUSED = (401, 403)

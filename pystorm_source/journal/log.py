@@ -20,10 +20,10 @@ from pystorm_source.errors import CheckpointError, DataLossError, UsageError, Wo
 from pystorm_source.journal.ballot import decided
 from pystorm_source.journal.manifest import HEAD, BatchRange, Head, Manifest
 from pystorm_source.journal.options import JournalOptions
+from pystorm_source.journal.private_files import FileGroup
 from pystorm_source.journal.rows import JournalRows
 from pystorm_source.journal.segment import Group, manifest_in, read_segment
 from pystorm_source.journal.store import journal_store
-from pystorm_source.private_files import FileGroup
 
 logger = logging.getLogger("pystorm.journal")
 

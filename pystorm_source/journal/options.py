@@ -8,8 +8,8 @@ from msgspec import Meta
 from pyarrow.fs import FileSystem
 
 from pystorm_source.errors import OptionError
+from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.options import Options
-from pystorm_source.redaction import without_credentials
 
 
 class JournalOptions(Options, frozen=True, kw_only=True):

@@ -23,9 +23,9 @@ from typing import Any, Protocol, TypeAlias
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from pystorm_source.errors import WorldError
+from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.journal.options import file_system
-from pystorm_source.private_files import NEW, OWN, FileGroup, group_remedy
-from pystorm_source.redaction import without_credentials
+from pystorm_source.journal.private_files import NEW, OWN, FileGroup, group_remedy
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of a mount that has no hard links."""

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from pystorm_source.errors import OptionError, given
-from pystorm_source.html_table import html_table
+from pystorm_source.types.html_table import html_table
 
 INCHES = (8.0, 1.7)
 """Of a panel. Wider: it leaves the page of a notebook. Higher: three panels leave the screen."""

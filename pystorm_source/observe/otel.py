@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pystorm_source.errors.packages import package
 from pystorm_source.observe.measures import Measures
 from pystorm_source.observe.metric_definitions import COMMON, DEFINITIONS, Definition
-from pystorm_source.packages import package
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.version import __version__
 

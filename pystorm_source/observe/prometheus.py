@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pystorm_source.errors import OptionError
+from pystorm_source.errors.packages import package
 from pystorm_source.observe.measures import Measures
 from pystorm_source.observe.metric_definitions import COMMON, DEFINITIONS, Definition
 from pystorm_source.observe.metrics_server import start_server
-from pystorm_source.packages import package
 from pystorm_source.records.record import PystormProgress
 
 if TYPE_CHECKING:

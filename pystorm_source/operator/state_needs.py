@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 from pystorm_source.errors import OptionError, said
-from pystorm_source.packages import requirements
+from pystorm_source.errors.packages import requirements
 from pystorm_source.spark.versions import may_stream, states_take_rows
 
 if TYPE_CHECKING:

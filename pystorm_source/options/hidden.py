@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pystorm_source.errors import OptionError
-from pystorm_source.json_values import json_of
-from pystorm_source.redaction import redacted
+from pystorm_source.errors.redaction import redacted
+from pystorm_source.types.json_values import json_of
 
 logger = logging.getLogger("pystorm.source")
 

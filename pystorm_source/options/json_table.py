@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pystorm_source.errors import OptionError, given
-from pystorm_source.json_values import json_of
+from pystorm_source.types.json_values import json_of
 
 
 def json_table(key: str, value: Mapping[str, str] | str, example: str) -> Mapping[str, str]:

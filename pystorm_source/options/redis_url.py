@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from pystorm_source.errors import OptionError, given
-from pystorm_source.redaction import REDACTED
+from pystorm_source.errors.redaction import REDACTED
 
 KEY = "topology.rate.limit.redis"
 PREFIX_KEY = f"{KEY}.prefix"

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import LONGEST_GIVEN, OptionError, cut, given
+from pystorm_source.errors.redaction import redacted
 from pystorm_source.options.accepted import accepted
 from pystorm_source.options.misplaced_par import remedy_of_par
 from pystorm_source.options.near_key import near_key
-from pystorm_source.redaction import redacted
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

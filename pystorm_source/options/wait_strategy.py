@@ -16,8 +16,8 @@ from typing import Any
 
 from cython_core.schedulers.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
 from pystorm_source.errors import OptionError, said
-from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions
+from pystorm_source.options.named import load_named
 
 _STORMS_PACKAGE = "org.apache.storm.policy."
 _BUILT_IN = ("WaitStrategyProgressive", "WaitStrategyPark")

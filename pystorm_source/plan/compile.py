@@ -21,15 +21,15 @@ from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError, given
-from pystorm_source.json_values import json_copy
-from pystorm_source.named import load_named
+from pystorm_source.errors.redaction import redacted
 from pystorm_source.options import EngineOptions
+from pystorm_source.options.named import load_named
 from pystorm_source.plan.join_inputs import join_inputs, joins
 from pystorm_source.plan.key_states import refuse_unkept
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
 from pystorm_source.plan.unread_par import refuse_unread_par
-from pystorm_source.redaction import redacted
 from pystorm_source.types.arrow import field_type
+from pystorm_source.types.json_values import json_copy
 
 
 def load_topology(reference: str) -> type[Topology]:

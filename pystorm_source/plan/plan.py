@@ -11,10 +11,10 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, TopologyError, said
+from pystorm_source.errors.redaction import RedactedRepr
 from pystorm_source.options import EngineOptions, Options, declared_by, parse
 from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.options.wait_strategy import check_wait_strategies
-from pystorm_source.redaction import RedactedRepr
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,8 +6,8 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from pystorm_source.errors import TopologyError, given, said
+from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.plan.plan import Plan
-from pystorm_source.redaction import without_credentials
 
 _DEEPEST = 8
 """Steps from a class to what cannot be pickled. More: the search in a graph of objects takes long."""

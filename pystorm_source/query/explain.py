@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.errors import ArgumentTypeError, PystormError, TupleFailed, cut, given
-from pystorm_source.failure_block import FailureBlock
+from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.query.standing import REPLACED, is_replaced, name_of, standing, state_of
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pystorm_source.errors import given
-from pystorm_source.json_values import object_in
 from pystorm_source.records.from_spark import rows_of
+from pystorm_source.types.json_values import object_in
 
 if TYPE_CHECKING:
     from pyspark.errors import StreamingQueryException

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pystorm_source.json_values import object_in
 from pystorm_source.records.record import PystormProgress, TaskProgress, topology_of
+from pystorm_source.types.json_values import object_in
 
 MILLIS, MICROS = 1_000, 1_000_000
 

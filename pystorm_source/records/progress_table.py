@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from pystorm_source.html_table import html_table
 from pystorm_source.records.record import ComponentProgress, PystormProgress
-from pystorm_source.stall_reasons import LIMITS
+from pystorm_source.records.stall_reasons import LIMITS
+from pystorm_source.types.html_table import html_table
 
 MOST_COMPONENTS = 30
 """Rows of the table, the busiest first. More: the lines leave the screen. Less: the one that is wanted is missing."""

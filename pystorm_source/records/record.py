@@ -17,7 +17,7 @@ import msgspec
 from msgspec import field
 
 from pystorm_source.errors import ComponentNotFoundError, given, nearest
-from pystorm_source.json_values import JsonDecoder, utf8_json
+from pystorm_source.types.json_values import JsonDecoder, utf8_json
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):

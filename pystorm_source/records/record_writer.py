@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from pystorm_source.json_values import utf8_json
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_file import Begin, End, batch_of, parsed
+from pystorm_source.types.json_values import utf8_json
 
 SUFFIX = ".jsonl"
 MOST_BYTES = 16 * 1024 * 1024

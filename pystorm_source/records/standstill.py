@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from pystorm_source.json_values import JsonDecoder, utf8_json
+from pystorm_source.types.json_values import JsonDecoder, utf8_json
 
 NOTHING = b"{}"
 """The line of a process that reads no range."""

@@ -2,7 +2,7 @@
 
 ::
 
-    driver   plan_options, input_columns      a topology under the options that a door was given; the columns of its rows
+    driver   plan_options, input_columns      a topology under the options of a door; the columns of its rows
              rows, crossing_rows, ddl         its columns, as Spark's types
              hold                             a job's queries plan no further micro-batch
     between  interned, cached_functions       what each task gets, pickled and unpickled once

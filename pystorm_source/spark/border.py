@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pystorm_source.errors import InternalError, PystormError, TupleFailed
-from pystorm_source.failure_block import FailureBlock
-from pystorm_source.known_secrets import without_secrets
-from pystorm_source.user_frames import users_traceback
+from pystorm_source.errors.failure_block import FailureBlock
+from pystorm_source.errors.known_secrets import without_secrets
+from pystorm_source.errors.user_frames import users_traceback
 
 HIDE = "SPARK_HIDE_TRACEBACK"
 LOCALS = "SPARK_TRACEBACK_WITH_LOCALS"

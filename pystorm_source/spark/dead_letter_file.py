@@ -33,8 +33,8 @@ from pyspark import TaskContext
 
 from pystorm_source.api.stream import DEAD_LETTER
 from pystorm_source.errors import OptionError
+from pystorm_source.journal.private_files import FileGroup
 from pystorm_source.options import SourceOptions
-from pystorm_source.private_files import FileGroup
 from pystorm_source.spark.query_batch import QueryBatch
 from pystorm_source.worker.worker import Worker
 

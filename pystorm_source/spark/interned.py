@@ -13,10 +13,10 @@ from typing import Any
 from pyspark import cloudpickle
 
 from pystorm_source.errors import UsageError, said
+from pystorm_source.errors.user_frames import trim, users_line
 from pystorm_source.plan import Plan
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.spark.cached_functions import travel_by_value
-from pystorm_source.user_frames import trim, users_line
 
 MOST_KEPT = 32
 """Objects of a process. Too few: queries that take turns in one process unpickle for each task. Too many: the classes

@@ -16,7 +16,6 @@ import yaml
 
 from pystorm_source.errors import OptionError
 from pystorm_source.journal.options import JournalOptions
-from pystorm_source.json_values import json_copy, json_of
 from pystorm_source.options import (
     EngineOptions,
     Options,
@@ -31,6 +30,7 @@ from pystorm_source.options.presets import preset_file, preset_names
 from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan import Plan, check_meetings
 from pystorm_source.plan.unread_par import refuse_unread_par
+from pystorm_source.types.json_values import json_copy, json_of
 
 # Options that Spark itself adds for tables made by CREATE TABLE ... USING.
 _SPARKS_OWN = re.compile(

@@ -64,7 +64,7 @@ def _has_admission_control() -> bool:
 
 def _core_error() -> str | None:
     try:
-        importlib.import_module("pystorm_source.compiled").require_core()
+        importlib.import_module("pystorm_source.errors.compiled").require_core()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from pystorm_source.errors import ArgumentError, WorldError, given, said
-from pystorm_source.json_values import JsonDecoder
-from pystorm_source.packages import package
-from pystorm_source.redaction import without_credentials
+from pystorm_source.errors.packages import package
+from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.states.store import Entry, Store
+from pystorm_source.types.json_values import JsonDecoder
 
 CHUNK = 1_000
 """Keys of one command. Fewer: more round trips. More: Redis answers no other client meanwhile."""

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from pystorm_source.errors import ArgumentError, WorldError, given, said
-from pystorm_source.packages import package
-from pystorm_source.redaction import without_credentials
+from pystorm_source.errors.packages import package
+from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.states.sql_dialects import DIALECTS, Dialect
 from pystorm_source.states.store import Entry, Store
 

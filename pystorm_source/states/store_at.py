@@ -3,7 +3,7 @@
 import re
 
 from pystorm_source.errors import ArgumentError, given
-from pystorm_source.redaction import without_credentials
+from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.states.redis_store import RedisStore
 from pystorm_source.states.sql_store import SqlStore
 from pystorm_source.states.store import Store

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, given, said
-from pystorm_source.json_values import JsonDecoder
+from pystorm_source.types.json_values import JsonDecoder
 
 NULL = "null"
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 from pystorm_source.api import AsyncBolt, Bolt, ComponentSpec, GlobalStreamId, Stream, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import TupleFailed, given
+from pystorm_source.errors.user_frames import trim
 from pystorm_source.testing.law import (
     RETURNS,
     RETURNS_REMEDY,
@@ -22,7 +23,6 @@ from pystorm_source.testing.law import (
 from pystorm_source.testing.result import Result
 from pystorm_source.testing.run import run_watched
 from pystorm_source.testing.script import ScriptedSpout
-from pystorm_source.user_frames import trim
 from pystorm_source.worker import Worker
 
 MOST_TURNS = 50

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from cython_core.arrow.row_error import row_error
 from cython_core.arrow.value_converter import Misfit, converter
-from pystorm_source.error_conditions import Code
 from pystorm_source.errors import TupleFailed
+from pystorm_source.errors.conditions import Code
 from pystorm_source.plan import Plan
 from pystorm_source.types.arrow import field_type, nullable
 

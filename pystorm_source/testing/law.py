@@ -12,10 +12,10 @@ from typing import Any, Self
 from cython_core.executors.executor import ComponentFailed
 from pystorm_source.api import Component
 from pystorm_source.clock import SystemClock
-from pystorm_source.error_conditions import Code
 from pystorm_source.errors import ContractBroken, PystormError, TupleFailed, given, said
+from pystorm_source.errors.conditions import Code
+from pystorm_source.errors.user_frames import OURS, trim
 from pystorm_source.testing.watch import GRACE_SECONDS, interrupted_threads, let_come
-from pystorm_source.user_frames import OURS, trim
 from pystorm_source.worker.failure import tuple_failed
 
 RETURNS = "every call returns"

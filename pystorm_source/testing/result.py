@@ -6,10 +6,10 @@ from typing import Any
 
 from pystorm_source.api import ComponentSpec
 from pystorm_source.errors import StreamNotDeclaredError, given, nearest
-from pystorm_source.html_table import html_table
 from pystorm_source.plan import Plan
 from pystorm_source.testing.left_rows import of_left
 from pystorm_source.types.arrow import field_type
+from pystorm_source.types.html_table import html_table
 from pystorm_source.worker.local_run import Counts
 
 _COLUMNS = ("emitted", "executed", "acked", "failed", "unsettled")

@@ -11,6 +11,7 @@ from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import ArgumentError, TopologyError, TopologyTimeoutError, TupleFailed, given
+from pystorm_source.errors.user_frames import trim
 from pystorm_source.plan import Plan, check_meetings, compile_plan
 from pystorm_source.testing.inner_types import InnerTypes
 from pystorm_source.testing.input_rows import with_rows
@@ -18,7 +19,6 @@ from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.run_stages import run_stages
 from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
-from pystorm_source.user_frames import trim
 from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.local_run import LocalRun, LocalTask, limits_of
 from pystorm_source.worker.task_times import requests_text

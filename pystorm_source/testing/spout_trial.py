@@ -8,6 +8,7 @@ from pystorm_source.api import ComponentSpec, Snapshot
 from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import ContractBroken, TupleFailed, UsageError, given
+from pystorm_source.errors.user_frames import trim
 from pystorm_source.options import parse
 from pystorm_source.testing.driven import Driven, Row
 from pystorm_source.testing.law import (
@@ -19,7 +20,6 @@ from pystorm_source.testing.law import (
     own_failure,
     raised,
 )
-from pystorm_source.user_frames import trim
 
 MOST_PARTITIONS = 8
 """Partitions that are read. Fewer: a fault of one partition alone is missed. More: the check takes longer."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from pystorm_source.records.record import ComponentProgress
-from pystorm_source.stall_reasons import LIMITS
+from pystorm_source.records.stall_reasons import LIMITS
 from pystorm_source.tuning.model import bend_of, fitted, span
 from pystorm_source.tuning.observed import Observed
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pystorm_source.errors.redaction import redacted
 from pystorm_source.options import SourceOptions, fields_of
-from pystorm_source.redaction import redacted
 from pystorm_source.tuning.advice import Advice
 from pystorm_source.tuning.settings import BATCHES, Settings
 from pystorm_source.tuning.sweep import Goal, Outcome, Step

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from pystorm_source.stall_reasons import Reason
+from pystorm_source.records.stall_reasons import Reason
 
 SUMMED = (
     "executed",

@@ -18,10 +18,10 @@ from cython_core.primitives.latency_histogram import LatencyHistogram
 from cython_core.queues.batch_inserter import BatchInserter
 from cython_core.routing.stream_router import StreamRouter
 from pystorm_source.errors import TupleFailed, cut
+from pystorm_source.errors.user_frames import in_a_line, users_frames
 from pystorm_source.limits.permit_waits import PermitTimes
 from pystorm_source.plan.plan import Plan
-from pystorm_source.stall_reasons import REASONS
-from pystorm_source.user_frames import in_a_line, users_frames
+from pystorm_source.records.stall_reasons import REASONS
 from pystorm_source.worker.component_columns import (
     ALL_BUCKETS,
     LEAST_BUCKETS,

@@ -10,10 +10,10 @@ from cython_core.routing.batch_slice import BatchSlice
 from cython_core.routing.failure_kinds import Hopeless
 from cython_core.tuples.column_slice import ColumnSlice
 from pystorm_source.api.key_state import TIMERS
-from pystorm_source.error_conditions import Code
 from pystorm_source.errors import PystormError, TupleFailed, cut, given, one_line, said
-from pystorm_source.redaction import redacted
-from pystorm_source.user_frames import in_a_line
+from pystorm_source.errors.conditions import Code
+from pystorm_source.errors.redaction import redacted
+from pystorm_source.errors.user_frames import in_a_line
 
 LONGEST = 200
 TIMED_OUT = "timed out"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.executor import Executor
 from pystorm_source.limits.permit_waits import PermitTimes, PermitWaits
-from pystorm_source.stall_reasons import CIRCUIT_BREAKER, RATE_LIMIT
+from pystorm_source.records.stall_reasons import CIRCUIT_BREAKER, RATE_LIMIT
 
 
 class TaskTimes(NamedTuple):

@@ -14,8 +14,8 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import PystormError
+from pystorm_source.errors.user_frames import shown
 from pystorm_source.plan.plan import Plan
-from pystorm_source.user_frames import shown
 from pystorm_source.worker.failure import driver_call
 
 logger = logging.getLogger("pystorm.worker")

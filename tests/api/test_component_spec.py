@@ -3,8 +3,8 @@
 import pytest
 
 from pystorm_source import Bolt, ComponentSpec, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream
-from pystorm_source.error_conditions import CONDITIONS
 from pystorm_source.errors import UsageError
+from pystorm_source.errors.conditions import CONDITIONS
 
 
 class Lines(PartitionedSpout):

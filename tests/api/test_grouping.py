@@ -5,8 +5,8 @@ import pickle
 import pytest
 
 from pystorm_source.api import Grouping
-from pystorm_source.error_conditions import CONDITIONS
 from pystorm_source.errors import UsageError
+from pystorm_source.errors.conditions import CONDITIONS
 
 BY_FIELDS = [Grouping.fields, Grouping.partial_key]
 

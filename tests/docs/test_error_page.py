@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pystorm_source.error_conditions import CONDITIONS
+from pystorm_source.errors.conditions import CONDITIONS
 from tests.docs.errors.examples import EXAMPLES
 from tests.docs.errors.page import PAGE, SECTIONS, code_of, markdown, raised_by
 

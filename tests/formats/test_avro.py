@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystorm_source.errors import OptionError, WorldError
+from pystorm_source.errors.packages import installing
 from pystorm_source.formats.avro_schema import AvroSchema
 from pystorm_source.formats.decoding import Decoding, decoder_of
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.options import parse
-from pystorm_source.packages import installing
 from pystorm_source.types.arrow import arrow_type, ddl_of
 from testbed.certificates import self_signed
 from tests.formats.decoded import agreed, ddl_and_values

@@ -88,7 +88,10 @@ def test_a_complete_wheel_has_no_fault(tmp_path):
             lambda names: [name for name in names if name != "pystorm_source/py.typed"],
             "without pystorm_source/py.typed",
         ),
-        (lambda names: [name for name in names if name != "pystorm_source/errors.py"], "without pystorm_source/errors"),
+        (
+            lambda names: [name for name in names if name != "pystorm_source/errors/__init__.py"],
+            "without pystorm_source/errors",
+        ),
         (lambda names: [name for name in names if "scripts" not in name], "without the script pystorm-python"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pystorm_source.packages import EXTRAS, installing, requirements
+from pystorm_source.errors.packages import EXTRAS, installing, requirements
 from tests.house.test_packaging import PROJECT
 from tests.house.test_words import committed
 
@@ -19,7 +19,7 @@ FROM_AN_INDEX = [
     re.compile(r"pip\s+install\s+(?:-\S+\s+)*[\"']?pystorm[-_]source(?![\w-]*/)(?=[\s\"'`=<>~]|$)"),
     re.compile(r"(?:dependencies|requires) = \[[^]\n]*\"pystorm-source"),
 ]
-SPEAK_OF_IT = {"CHANGELOG.md", "MAINTAINERS.md", "pystorm_source/packages.py", "tests/house/test_remedies.py"}
+SPEAK_OF_IT = {"CHANGELOG.md", "MAINTAINERS.md", "pystorm_source/errors/packages.py", "tests/house/test_remedies.py"}
 
 
 def test_the_packages_of_an_extra_are_those_of_pyproject():
@@ -42,7 +42,7 @@ def test_no_text_has_pip_ask_an_index_for_this_project():
         for name, path in texts.items()
         if name not in SPEAK_OF_IT and (found := found_in(path.read_text(errors="replace")))
     }
-    assert not wrong, "say pystorm_source.packages.installing(extra), or give a path"
+    assert not wrong, "say pystorm_source.errors.packages.installing(extra), or give a path"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pystorm_source import private_files
+from pystorm_source.journal import private_files
+from pystorm_source.journal.private_files import FileGroup, group_remedy
 from pystorm_source.journal.store import journal_store
-from pystorm_source.private_files import FileGroup, group_remedy
 
 NOBODY = 65_534
 is_root = pytest.mark.skipif(os.geteuid() != 0, reason="runs a part as another user")

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from pystorm_source.errors import OptionError
+from pystorm_source.errors.packages import installing
 from pystorm_source.observe import OpenTelemetry, Prometheus
-from pystorm_source.packages import installing
 
 
 @pytest.mark.parametrize(

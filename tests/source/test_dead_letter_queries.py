@@ -7,7 +7,7 @@ from pyspark.errors import StreamingQueryException
 
 from pystorm_source import read_stream
 from pystorm_source.errors import OptionError
-from pystorm_source.failure_block import FailureBlock
+from pystorm_source.errors.failure_block import FailureBlock
 from tests.source.queries import Query
 from tests.source.topologies import Picky
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pystorm_source.failure_block import FailureBlock
+from pystorm_source.errors.failure_block import FailureBlock
 from tests.source import failing
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]

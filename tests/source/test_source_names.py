@@ -3,8 +3,8 @@
 import pytest
 
 from pystorm_source import progress, read_stream
-from tests.world import World
 from tests.source.topologies import Doubled, Numbers
+from tests.world import World
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystorm_source import Topology
-from pystorm_source.json_values import json_copy
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.spouts.memory_values import json_of_value, value_of
 from pystorm_source.testing import run_topology
+from pystorm_source.types.json_values import json_copy
 
 PLAIN = st.one_of(
     st.none(),

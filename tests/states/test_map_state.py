@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, InternalError, OptionError, WorldError
-from pystorm_source.packages import installing
+from pystorm_source.errors.packages import installing
 from pystorm_source.states import (
     Entry,
     MemoryStore,

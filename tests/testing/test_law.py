@@ -3,8 +3,8 @@
 import pytest
 
 from pystorm_source import Bolt, Topology
-from pystorm_source.error_conditions import CONDITIONS
 from pystorm_source.errors import TupleFailed
+from pystorm_source.errors.conditions import CONDITIONS
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
 from pystorm_source.testing.law import OF_ERRORS, law_of_error

@@ -6,7 +6,7 @@ import pytest
 
 from pystorm_source import AsyncBolt, BatchingBolt, Bolt, Spout
 from pystorm_source.errors import TupleFailed
-from pystorm_source.failure_block import FailureBlock
+from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.testing import run_topology
 from tests.testing.topologies import scripted
 from tests.worker.running import Numbers, rows, topology, worker_of

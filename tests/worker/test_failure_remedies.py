@@ -6,7 +6,7 @@ import pytest
 
 from pystorm_source import Bolt, Topology
 from pystorm_source.errors import TupleFailed
-from pystorm_source.failure_block import FailureBlock
+from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
 

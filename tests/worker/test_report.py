@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cython_core.primitives.latency_histogram import LatencyHistogram
 from pystorm_source import Bolt, Grouping
 from pystorm_source.plan import compile_plan
-from pystorm_source.stall_reasons import REASONS
+from pystorm_source.records.stall_reasons import REASONS
 from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.report import added
 from tests.sizes import sized

@@ -19,7 +19,7 @@ from pystorm_source import (
 )
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
-from pystorm_source.failure_block import FailureBlock
+from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
 from pystorm_source.worker.local_run import LocalRun

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pystorm_source.json_values import JsonDecoder, utf8_json
+from pystorm_source.types.json_values import JsonDecoder, utf8_json
 
 
 class Wish(msgspec.Struct, omit_defaults=True):

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 from pystorm_source.channel.leases.cut_off import CutOff
 from pystorm_source.clock import Clock
 from pystorm_source.errors import WorldError, given
+from pystorm_source.errors.packages import package
 from pystorm_source.limits.schedule import HORIZON_SECONDS, LEAD_SECONDS, PermitSchedule, begin_of
 from pystorm_source.limits.state import AGAIN_SECONDS, RECENT_SECONDS, SCARCE_SECONDS
 from pystorm_source.options.rate_limit import RateLimit
 from pystorm_source.options.redis_url import KEY, refused_url, shown_url
-from pystorm_source.packages import package
 
 DEADLINE_SECONDS = 2.0
 """Seconds to connect, and seconds for an answer, unless the URL says otherwise (``?socket_timeout=5``). Their sum

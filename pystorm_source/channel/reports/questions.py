@@ -23,9 +23,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Generic, TypeVar
 
+from pystorm_source.errors.user_frames import frames_shown
 from pystorm_source.records.record_folder import make_private, private_folder, question_path
 from pystorm_source.records.standstill import NOTHING, Asked, encoded
-from pystorm_source.user_frames import frames_shown
 
 logger = logging.getLogger("pystorm.source")
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from pystorm_source.channel.reports.protocol import MOST_BODY
 from pystorm_source.errors import given
-from pystorm_source.json_values import JsonDecoder, utf8_json
+from pystorm_source.records.stall_reasons import Reason
 from pystorm_source.spark.query_batch import QueryBatch
-from pystorm_source.stall_reasons import Reason
+from pystorm_source.types.json_values import JsonDecoder, utf8_json
 from pystorm_source.worker.component_columns import SLOTS, ComponentColumns
 from pystorm_source.worker.run_counts import RunCounts
 

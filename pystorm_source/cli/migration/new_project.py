@@ -14,7 +14,7 @@ from pystorm_source.cli.migration.jobs import Job
 from pystorm_source.cli.migration.project import SRC
 from pystorm_source.cli.migration.sample_rows import spouts_as_scripts
 from pystorm_source.errors import OptionError
-from pystorm_source.packages import EXTRAS
+from pystorm_source.errors.packages import EXTRAS
 
 TOPOLOGIES = "topologies"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pystorm_source.cli.migration.python_files import read_python
-from pystorm_source.json_values import json_of
+from pystorm_source.errors.redaction import redacted
 from pystorm_source.options import EngineOptions, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.options.storm_replacements import replacement_of
-from pystorm_source.redaction import redacted
+from pystorm_source.types.json_values import json_of
 
 CONFIG = "config.json"
 LOG_KEYS = ("path", "file", "max_bytes", "backup_count", "level")

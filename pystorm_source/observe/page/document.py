@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from pystorm_source.json_values import well_formed
 from pystorm_source.observe.page.view import View
+from pystorm_source.types.json_values import well_formed
 
 FOLDER = Path(__file__).parent
 STYLES = ("vendor/uPlot.min.css", "page.css")

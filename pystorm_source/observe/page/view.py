@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from pystorm_source.json_values import utf8_json
 from pystorm_source.records.record import ErrorRecord, PystormProgress
+from pystorm_source.types.json_values import utf8_json
 
 MOST_POINTS = 300
 """Micro-batches in the charts. More: the page grows by 60 bytes each. Less: the past is shorter, or rougher."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.errors import OptionError
-from pystorm_source.json_values import json_of
 from pystorm_source.source.offsets.offsets import Key
 from pystorm_source.source.offsets.partition_index import Column, PartitionIndex
+from pystorm_source.types.json_values import json_of
 
 EARLIEST = -2
 LATEST = -1

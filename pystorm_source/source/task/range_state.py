@@ -16,8 +16,8 @@ from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
+from pystorm_source.errors.user_frames import frames_shown
 from pystorm_source.records.standstill import RangeState, TaskState
-from pystorm_source.user_frames import frames_shown
 from pystorm_source.worker import micro_batch
 from pystorm_source.worker.failure import place
 from pystorm_source.worker.task_times import permit_text, requests_text

@@ -15,8 +15,8 @@ from typing import Any
 
 from pystorm_source.clock import Clock
 from pystorm_source.errors import OptionError, WorldError
-from pystorm_source.named import not_imported
-from pystorm_source.user_frames import trim
+from pystorm_source.errors.user_frames import trim
+from pystorm_source.options.named import not_imported
 
 KEY = "oauth_cb"
 _OPTION = f"kafka.{KEY}"

@@ -9,10 +9,10 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.options import DecodingOptions
-from pystorm_source.json_values import json_of
 from pystorm_source.options import parse, shown
 from pystorm_source.spouts.kafka.oauth import check_oauth
 from pystorm_source.spouts.kafka.properties import client_properties
+from pystorm_source.types.json_values import json_of
 
 
 class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pystorm_source.errors import OptionError, UsageError
+from pystorm_source.errors.packages import installing
 from pystorm_source.options import shown
-from pystorm_source.packages import installing
 from pystorm_source.spouts.kafka import oauth
 
 # Spark's source refuses these, too; with the reason.

@@ -12,7 +12,7 @@ import pytest
 import cython_core
 from cython_core import abi, build_info, sources
 from pystorm_source import building
-from pystorm_source.error_conditions import CONDITIONS
+from pystorm_source.errors.conditions import CONDITIONS
 from testbed.compiled_module import ROOT, built
 
 pytestmark = pytest.mark.timeout(300)  # a module is compiled

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pystorm_source.api import Bolt, Topology
-from pystorm_source.error_conditions import CONDITIONS, Code
+from pystorm_source.errors.conditions import CONDITIONS, Code
 from pystorm_source.spouts import MemorySpout
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pystorm_source.error_conditions import CONDITIONS, Code, Condition
+from pystorm_source.errors.conditions import CONDITIONS, Code, Condition
 from pystorm_source.version import __version__
 from tests.docs.errors import of_options, of_outages, of_states, of_topologies  # noqa: F401  # they fill EXAMPLES
 from tests.docs.errors.examples import EXAMPLES, Example
@@ -51,7 +51,7 @@ _DIFFERS = (
 )
 HEAD = """# Errors
 
-<!-- Printed by `python -m tests.docs.errors.page --write`; change `pystorm_source/error_conditions.py` instead. -->
+<!-- Printed by `python -m tests.docs.errors.page --write`; change `pystorm_source/errors/conditions.py` instead. -->
 
 Every error of this package has a code. It stands before the message and in the error's attribute `code`:
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from pystorm_source.observe import page
-from pystorm_source.stall_reasons import REASONS, WORDS
+from pystorm_source.records.stall_reasons import REASONS, WORDS
 
 
 def test_the_page_knows_every_reason():

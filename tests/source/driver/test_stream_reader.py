@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import CheckpointError, DataLossError, OptionError, SchemaError, TupleFailed, UsageError
-from pystorm_source.failure_block import FailureBlock
+from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.options.source import UNBOUNDED
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.driver.stream_reader import PystormStreamReader

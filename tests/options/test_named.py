@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pystorm_source.errors import OptionError
-from pystorm_source.named import load_named
+from pystorm_source.options.named import load_named
 
 FORM = "a class as module:Class"
 

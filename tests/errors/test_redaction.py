@@ -16,6 +16,7 @@ from pystorm_source import Bolt, PartitionedSpout, Topology
 from pystorm_source.channel.reports.endpoint import ReportEndpoint
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
+from pystorm_source.errors.redaction import redacted, without_credentials
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.operator.cluster import Cluster
@@ -23,7 +24,6 @@ from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, parse, shown
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.stages import cut
-from pystorm_source.redaction import redacted, without_credentials
 from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts.kafka.options import KafkaOptions

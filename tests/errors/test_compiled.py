@@ -9,7 +9,7 @@ import pytest
 
 import cython_core
 from cython_core.sources import digest
-from pystorm_source.compiled import is_stale, require_core
+from pystorm_source.errors.compiled import is_stale, require_core
 from pystorm_source.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,8 @@ def uncompiled(tmp_path: Path) -> Path:
 
 def ask(checkout: Path) -> str:
     """What `require_core` says in that checkout; -S and -E keep the installed one out of the way."""
-    code = f"import sys; sys.path.insert(0, {str(checkout)!r})\nfrom pystorm_source.compiled import *; require_core()"
+    code = f"import sys; sys.path.insert(0, {str(checkout)!r})\n"
+    code += "from pystorm_source.errors.compiled import *; require_core()"
     return subprocess.run([sys.executable, "-S", "-E", "-P", "-c", code], capture_output=True, text=True).stderr
 
 

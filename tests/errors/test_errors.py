@@ -23,7 +23,7 @@ from pystorm_source.errors import (
 )
 from pystorm_source.options import SourceOptions, parse
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MEGABYTES = 5_000_000
 
 

@@ -10,10 +10,10 @@ from typing import get_args
 import pytest
 
 from pystorm_source import errors
-from pystorm_source.error_conditions import CONDITIONS, Code
 from pystorm_source.errors import DataLossError, OptionError, PystormError, StormWentAwayError, WorldError
+from pystorm_source.errors.conditions import CONDITIONS, Code
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(ROOT.glob("pystorm_source/**/*.py"))
 CLASSES = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
 MADE = re.compile(rf"\b({'|'.join(CLASSES)})\(")
@@ -48,16 +48,16 @@ def test_every_error_that_is_made_names_a_code_of_the_table(path):
 
 
 # What users write or call: an error here reaches them, whatever Python's own class it must also be.
-USERS_ROOMS = ("api", "testing", "query", "observe", "observe/page", "records", "tuning")
+USERS_ROOMS = ("errors", "types", "api", "testing", "query", "observe", "observe/page", "records", "tuning")
 USERS = [
     *(ROOT / "pystorm_source").glob("*.py"),
     *(path for room in USERS_ROOMS for path in (ROOT / "pystorm_source" / room).glob("*.py")),
     ROOT / "pystorm_source/source/register.py",
 ]
 WITHOUT_CODE = {
-    "pystorm_source/compiled.py": "ImportError",  # an import that fails, which must be one
+    "pystorm_source/errors/compiled.py": "ImportError",  # an import that fails, which must be one
     "pystorm_source/__init__.py": "AttributeError",  # of Python's own words, for a name that no module has
-    "pystorm_source/json_values.py": "ValueError",  # for its callers, which name the option
+    "pystorm_source/types/json_values.py": "ValueError",  # for its callers, which name the option
     "pystorm_source/records/record_folder.py": "PermissionError",  # for its callers: a query goes on without records
     "pystorm_source/records/record_writer.py": "OSError",  # likewise
     "pystorm_source/tuning/observed.py": "KeyError",  # of names that the sweep has from the plan
@@ -95,7 +95,7 @@ def test_the_reader_of_errors_finds_what_it_looks_for():
 
 
 def test_every_code_is_raised():
-    texts = [path.read_text() for path in SOURCES if path.name != "error_conditions.py"]
+    texts = [path.read_text() for path in SOURCES if path != ROOT / "pystorm_source/errors/conditions.py"]
     texts += [path.read_text() for suffix in ("py", "pyx") for path in ROOT.glob(f"cython_core/**/*.{suffix}")]
     named = {code for text in texts for code in re.findall(r'"(PYSTORM_[A-Z_]+)"', text)}
     assert set(CONDITIONS) - named == set()

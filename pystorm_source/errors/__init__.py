@@ -3,7 +3,7 @@
 ``UsageError``: the topology, an option or a call is wrong. ``WorldError``: an external system failed; a retry may help.
 ``TupleFailed``: user code raised for one tuple. ``InternalError``: a fault of this package.
 
-Each has a ``code`` (``error_conditions``), which stands before its message.
+Each has a ``code`` (``conditions``), which stands before its message.
 
 Messages show the user's values, exceptions and tracebacks by ``given``, ``said`` and ``traced``: these cut any size,
 and bear with objects that do not print.
@@ -13,7 +13,39 @@ import difflib
 import traceback
 from collections.abc import Iterable
 
-from pystorm_source.error_conditions import Code
+from pystorm_source.errors.conditions import Code
+
+__all__ = [
+    "LONGEST_GIVEN",
+    "LONGEST_MESSAGE",
+    "LONGEST_TRACEBACK",
+    "ArgumentError",
+    "ArgumentTypeError",
+    "AttributeMissingError",
+    "CheckpointError",
+    "ComponentNotFoundError",
+    "ContractBroken",
+    "DataLossError",
+    "InternalError",
+    "MethodMissingError",
+    "NotSupportedError",
+    "OptionError",
+    "PystormError",
+    "SchemaError",
+    "StormWentAwayError",
+    "StreamNotDeclaredError",
+    "TopologyError",
+    "TopologyTimeoutError",
+    "TupleFailed",
+    "UsageError",
+    "WorldError",
+    "cut",
+    "given",
+    "nearest",
+    "one_line",
+    "said",
+    "traced",
+]
 
 LONGEST_MESSAGE = 4_000
 """Characters of an error's message. Less: a remedy or a list of names is cut. More: Spark sends it to the driver with

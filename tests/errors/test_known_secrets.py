@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pystorm_source import Bolt, Topology
 from pystorm_source.errors import TupleFailed
-from pystorm_source.failure_block import FailureBlock
-from pystorm_source.known_secrets import MOST, remember, without_secrets
+from pystorm_source.errors.failure_block import FailureBlock
+from pystorm_source.errors.known_secrets import MOST, remember, without_secrets
 from pystorm_source.spark.border import spark_border
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology

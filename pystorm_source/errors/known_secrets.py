@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from pystorm_source.redaction import REDACTED, inline_secrets, is_secret, url_secrets, without_inline
+from pystorm_source.errors.redaction import REDACTED, inline_secrets, is_secret, url_secrets, without_inline
 
 SHORTEST = 4
 """Characters of a secret that is looked for. Less: words such as "on" vanish from every message. More: a short password

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from pystorm_source.errors import OptionError, cut, said
-from pystorm_source.user_frames import LONGEST_LINE, trim, users_line
+from pystorm_source.errors.user_frames import LONGEST_LINE, trim, users_line
 
 
 def load_named(key: str, given: str, form: str, otherwise: str = "", dots: bool = False) -> tuple[ModuleType, Any]:

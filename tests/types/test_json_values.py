@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from pystorm_source.json_values import TOO_DEEP, JsonDecoder, json_copy, json_of, utf8_json
+from pystorm_source.types.json_values import TOO_DEEP, JsonDecoder, json_copy, json_of, utf8_json
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[1", "", "x"])

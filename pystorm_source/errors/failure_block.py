@@ -12,8 +12,8 @@ import re
 from typing import NamedTuple, Self
 
 from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed, cut, one_line
-from pystorm_source.known_secrets import without_secrets
-from pystorm_source.user_frames import shown, users_line
+from pystorm_source.errors.known_secrets import without_secrets
+from pystorm_source.errors.user_frames import shown, users_line
 
 _HEAD = re.compile(
     r"(?:\[(?P<code>[A-Z_]+)\]\s+|^)(?P<what>component '.*)\n"

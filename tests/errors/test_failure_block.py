@@ -7,9 +7,9 @@ import types
 import pytest
 
 from pystorm_source.errors import LONGEST_TRACEBACK, OptionError, TupleFailed
-from pystorm_source.failure_block import FailureBlock
-from pystorm_source.named import load_named
-from pystorm_source.user_frames import trim, users_line, users_traceback
+from pystorm_source.errors.failure_block import FailureBlock
+from pystorm_source.errors.user_frames import trim, users_line, users_traceback
+from pystorm_source.options.named import load_named
 
 
 def module(name, text, file=None):
