@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.leads import Leads
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.listing.leads import Leads
 
 texts = st.binary(max_size=6).map(lambda raw: bytes(byte % 2 + 97 for byte in raw))
 

@@ -9,8 +9,8 @@ import pytest
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError
 from pystorm_source.spouts import FilesSpout
-from pystorm_source.spouts.files.heirs import Heirs
-from pystorm_source.spouts.files.text import FileText
+from pystorm_source.spouts.files.identity.text import FileText
+from pystorm_source.spouts.files.listing.heirs import Heirs
 from tests.spouts.drive import Driven, Query
 
 HOUR = 3600.0

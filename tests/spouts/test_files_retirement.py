@@ -10,7 +10,7 @@ import time
 import pytest
 
 from pystorm_source.errors import DataLossError
-from pystorm_source.spouts.files.retirement import FollowedFile, retire
+from pystorm_source.spouts.files.listing.retirement import FollowedFile, retire
 from tests.sizes import sized
 from tests.spouts.drive import Driven, Query
 from tests.spouts.warp import WarpedClock, WarpedFiles
@@ -250,7 +250,7 @@ def test_old_files_that_are_moved_in_are_an_error_that_says_so(query, logs, cloc
 
 
 def test_without_birth_times_nothing_retires(query, logs, clock, monkeypatch):
-    monkeypatch.setattr("pystorm_source.spouts.files.catalog.birth_time_ns", lambda path, inode: None)
+    monkeypatch.setattr("pystorm_source.spouts.files.identity.catalog.birth_time_ns", lambda path, inode: None)
     rows = []
     for n in range(4):
         append(logs / f"{n}.log", str(n))
@@ -263,7 +263,7 @@ def test_without_birth_times_nothing_retires(query, logs, clock, monkeypatch):
 
 
 def test_files_known_by_path_retire_without_birth_times(logs, clock, monkeypatch):
-    monkeypatch.setattr("pystorm_source.spouts.files.catalog.birth_time_ns", lambda path, inode: None)
+    monkeypatch.setattr("pystorm_source.spouts.files.identity.catalog.birth_time_ns", lambda path, inode: None)
     query = Query(Driven(WarpedFiles.spec(path=logs), {"files.identity": "path"}, clock))
     rows = []
     for n in range(4):

@@ -12,8 +12,8 @@ from cython_core.executors.executor import ComponentFailed
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.spouts import FilesSpout
-from pystorm_source.spouts.files.catalog import FileCatalog
-from pystorm_source.spouts.files.text import FileText
+from pystorm_source.spouts.files.identity.catalog import FileCatalog
+from pystorm_source.spouts.files.identity.text import FileText
 from tests.spouts.drive import Driven, Query
 
 HOUR = 3600.0

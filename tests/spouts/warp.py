@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.spouts import FilesSpout
-from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.files.identity.catalog import FileCatalog, FileEntry
 
 
 class WarpedClock(SystemClock):

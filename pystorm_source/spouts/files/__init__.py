@@ -1,8 +1,8 @@
 """``FilesSpout``: follows a directory of text files that grow, are rotated, compressed and removed.
 
-| driver | spout ─► follower ─► round ─► answer | which files there are, and how far each can be read |
-| task | spout ─► range ─► line_reader ─► a format | the lines of one byte range |
-| both | catalog, identity, text, copies | where a file is, what it is known by, what is in it |
+| driver | spout ─► ``listing/``: follower ─► round ─► answer | which files there are, how far each can be read |
+| task | spout ─► ``reading/``: range ─► line_reader ─► a format | the lines of one byte range |
+| both | ``identity/``: catalog, identity, text, copies | where a file is, what it is known by, what is in it |
 
 A round asks ``known`` and ``heirs`` what became of the files that were read, ``originals`` what is new, ``folders``
 what is away, and ``retirement`` what is over. ``dead_letters`` is a spout that reads files of those.

@@ -17,13 +17,13 @@ from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, Unreadable
 from pystorm_source.formats.ndjson import NdJson
 from pystorm_source.spouts.either_way import EitherWaySpout
-from pystorm_source.spouts.files.catalog import FileCatalog
-from pystorm_source.spouts.files.follower import FileFollower
-from pystorm_source.spouts.files.identity import FileIdentity
+from pystorm_source.spouts.files.identity.catalog import FileCatalog
+from pystorm_source.spouts.files.identity.identity import FileIdentity
+from pystorm_source.spouts.files.listing.follower import FileFollower
 from pystorm_source.spouts.files.options import FilesOptions
-from pystorm_source.spouts.files.parquet_range import ParquetRange
-from pystorm_source.spouts.files.parquet_rows import ParquetRows
-from pystorm_source.spouts.files.range import FileRange
+from pystorm_source.spouts.files.reading.parquet_range import ParquetRange
+from pystorm_source.spouts.files.reading.parquet_rows import ParquetRows
+from pystorm_source.spouts.files.reading.range import FileRange
 from pystorm_source.types.arrow import schema_of
 
 # Malformed lines of a block after which a batch ends, so that readers of their dead letters get a turn. Too small: tiny

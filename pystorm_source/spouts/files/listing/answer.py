@@ -1,11 +1,11 @@
 """What a look answers: how far each partition can be read, which are over, and what is to be noted."""
 
 from pystorm_source.api.partitioned_spout import Snapshot
-from pystorm_source.spouts.files.cache import FileCache
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.identity import birth_mark
-from pystorm_source.spouts.files.notes import Folder, NewNotes, Notes
-from pystorm_source.spouts.files.retirement import FollowedFile, retire
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.identity.identity import birth_mark
+from pystorm_source.spouts.files.listing.cache import FileCache
+from pystorm_source.spouts.files.listing.notes import Folder, NewNotes, Notes
+from pystorm_source.spouts.files.listing.retirement import FollowedFile, retire
 
 
 class Answer:

@@ -16,8 +16,8 @@ import os
 import re
 import zlib
 
-from pystorm_source.spouts.files.identity import NAMES, PREFIX_BYTES, FileIdentity, covered, family, unnumbered
-from pystorm_source.spouts.files.text import FileText, equal_part
+from pystorm_source.spouts.files.identity.identity import NAMES, PREFIX_BYTES, FileIdentity, covered, family, unnumbered
+from pystorm_source.spouts.files.identity.text import FileText, equal_part
 
 # A date, or seconds since 1970. A number of fewer digits may be a place in a row, which rotation changes.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{6,}")

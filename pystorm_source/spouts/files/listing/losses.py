@@ -3,9 +3,9 @@
 from collections import defaultdict
 
 from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts.files import departed
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.known import Known
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.listing import departed
+from pystorm_source.spouts.files.listing.known import Known
 from pystorm_source.spouts.files.options import FilesOptions
 
 

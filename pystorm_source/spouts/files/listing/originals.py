@@ -5,9 +5,8 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from pystorm_source.spouts.files.cache import Compared, FileCache
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.copies import (
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.identity.copies import (
     Place,
     has_own_number,
     is_other_date,
@@ -17,9 +16,10 @@ from pystorm_source.spouts.files.copies import (
     origins,
     place_of,
 )
-from pystorm_source.spouts.files.identity import PREFIX_BYTES, family
-from pystorm_source.spouts.files.leads import LEAD, Leads
-from pystorm_source.spouts.files.text import FileText
+from pystorm_source.spouts.files.identity.identity import PREFIX_BYTES, family
+from pystorm_source.spouts.files.identity.text import FileText
+from pystorm_source.spouts.files.listing.cache import Compared, FileCache
+from pystorm_source.spouts.files.listing.leads import LEAD, Leads
 
 
 class Originals:

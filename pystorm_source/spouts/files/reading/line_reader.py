@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 
 from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts.files.gzip_members import GzipReader
+from pystorm_source.spouts.files.identity.gzip_members import GzipReader
 
 BLOCK = 1 << 20
 _SMALL = 1 << 14

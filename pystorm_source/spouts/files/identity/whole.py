@@ -11,9 +11,9 @@ the range that has this byte, so ranges that meet share none and leave none out,
 import os
 import zlib
 
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.head import FileHead
-from pystorm_source.spouts.files.text import FileText
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.identity.head import FileHead
+from pystorm_source.spouts.files.identity.text import FileText
 
 _MAGIC = (b"PAR1", b"PARE")  # the latter: its footer is encrypted, which the reader says
 # Bytes at the end that make the mark. Too small: files whose footers end alike count as one. Too large: each look and

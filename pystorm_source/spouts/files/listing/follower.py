@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import WorldError
-from pystorm_source.spouts.files.cache import FileCache
-from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
-from pystorm_source.spouts.files.head import line_start
-from pystorm_source.spouts.files.identity import FileIdentity, covered
+from pystorm_source.spouts.files.identity.catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.files.identity.head import line_start
+from pystorm_source.spouts.files.identity.identity import FileIdentity, covered
+from pystorm_source.spouts.files.identity.text import FileText
+from pystorm_source.spouts.files.listing.cache import FileCache
+from pystorm_source.spouts.files.listing.round import Round
 from pystorm_source.spouts.files.options import FilesOptions
-from pystorm_source.spouts.files.round import Round
-from pystorm_source.spouts.files.text import FileText
 
 # Too small: a directory in which something is renamed all the time gives nothing new for a trigger. Too large: a
 # trigger lists that directory as often.
@@ -100,7 +100,7 @@ class FileFollower:
 
     def _row_group_after(self, identity: FileIdentity, partition: str, start: int, end: int) -> int:
         """The begin of a row group near ``end``; if the file cannot be read, the whole: the task says why."""
-        from pystorm_source.spouts.files.parquet_file import ParquetFile, is_damage
+        from pystorm_source.spouts.files.identity.parquet_file import ParquetFile, is_damage
 
         if partition not in self._cuts:
             file = self._catalog.find(identity.inode, identity.hint)

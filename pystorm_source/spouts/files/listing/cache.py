@@ -4,10 +4,10 @@ import hashlib
 import os
 from typing import NamedTuple
 
-from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
-from pystorm_source.spouts.files.head import HeadFinder
+from pystorm_source.spouts.files.identity.catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.files.identity.head import HeadFinder
+from pystorm_source.spouts.files.identity.whole import WholeFiles
 from pystorm_source.spouts.files.options import FilesOptions
-from pystorm_source.spouts.files.whole import WholeFiles
 
 _FOREVER = 1 << 62
 

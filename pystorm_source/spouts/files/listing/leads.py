@@ -6,7 +6,7 @@ aaa1   aaa1b   aaa2   aaa2c    sorted; those that begin with aaa2 lie side by si
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from pystorm_source.spouts.files.catalog import FileEntry
+from pystorm_source.spouts.files.identity.catalog import FileEntry
 
 # Too small: files that are equal for longer are compared one by one. Too large: so much memory for each of them.
 LEAD = 1 << 14

@@ -7,8 +7,8 @@ from itertools import accumulate
 import pyarrow as pa
 
 from pystorm_source.errors import PystormError
-from pystorm_source.spouts.files.text import FileText
-from pystorm_source.spouts.files.whole import mark_of
+from pystorm_source.spouts.files.identity.text import FileText
+from pystorm_source.spouts.files.identity.whole import mark_of
 
 # Of a column chunk that are read at once. Too small: more reads. Too large: a row group of many columns fills memory.
 _BUFFER = 1 << 20

@@ -10,8 +10,8 @@ import zlib
 from types import TracebackType
 
 from pystorm_source.errors import WorldError
-from pystorm_source.spouts.files.gzip_members import GzipScan, GzipText
-from pystorm_source.spouts.files.identity import PREFIX_BYTES
+from pystorm_source.spouts.files.identity.gzip_members import GzipScan, GzipText
+from pystorm_source.spouts.files.identity.identity import PREFIX_BYTES
 
 GZIP_MAGIC = b"\x1f\x8b"
 _COMPARED = 1 << 18

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.head import FileHead
-from pystorm_source.spouts.files.identity import FileIdentity, unquoted
-from pystorm_source.spouts.files.notes import Gone, Notes
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.identity.head import FileHead
+from pystorm_source.spouts.files.identity.identity import FileIdentity, unquoted
+from pystorm_source.spouts.files.listing.notes import Gone, Notes
 
 
 class Known(NamedTuple):

@@ -8,10 +8,10 @@ answers.
 import os
 from typing import NamedTuple
 
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.gzip_members import GzipScan
-from pystorm_source.spouts.files.identity import covered, fingerprint
-from pystorm_source.spouts.files.text import GZIP_MAGIC, FileText
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.identity.gzip_members import GzipScan
+from pystorm_source.spouts.files.identity.identity import covered, fingerprint
+from pystorm_source.spouts.files.identity.text import GZIP_MAGIC, FileText
 
 BLOCK = 1 << 16
 GZIP_BUDGET = 256 << 20

@@ -13,7 +13,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pystorm_source.spouts.files.identity import FileIdentity
+from pystorm_source.spouts.files.identity.identity import FileIdentity
 
 DEPARTED = "departed "
 # Too small: more files than that which vanish and return are read twice (a warning says so before). Too large: every

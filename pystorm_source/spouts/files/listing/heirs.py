@@ -14,9 +14,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from pystorm_source.spouts.files.cache import FileCache
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.copies import (
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.identity.copies import (
     Place,
     continues,
     is_other_date,
@@ -26,9 +25,10 @@ from pystorm_source.spouts.files.copies import (
     place_of,
     shape,
 )
-from pystorm_source.spouts.files.identity import PREFIX_BYTES, birth_mark, family, fingerprints
-from pystorm_source.spouts.files.known import Known, Orphan
-from pystorm_source.spouts.files.text import FileText
+from pystorm_source.spouts.files.identity.identity import PREFIX_BYTES, birth_mark, family, fingerprints
+from pystorm_source.spouts.files.identity.text import FileText
+from pystorm_source.spouts.files.listing.cache import FileCache
+from pystorm_source.spouts.files.listing.known import Known, Orphan
 
 _BLOCK = 1 << 18
 

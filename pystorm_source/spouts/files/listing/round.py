@@ -10,20 +10,20 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pystorm_source.api.partitioned_spout import Snapshot
-from pystorm_source.spouts.files.answer import Answer
-from pystorm_source.spouts.files.cache import FileCache
-from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.copies import Place, origins
-from pystorm_source.spouts.files.folders import Folders
-from pystorm_source.spouts.files.head import FileHead
-from pystorm_source.spouts.files.heirs import Heirs
-from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, quoted
-from pystorm_source.spouts.files.known import Known, KnownFiles, Orphan
-from pystorm_source.spouts.files.losses import Losses
-from pystorm_source.spouts.files.notes import Gone, Notes
-from pystorm_source.spouts.files.originals import Originals
-from pystorm_source.spouts.files.retirement import FollowedFile
-from pystorm_source.spouts.files.text import FileText, equal_part
+from pystorm_source.spouts.files.identity.catalog import FileEntry
+from pystorm_source.spouts.files.identity.copies import Place, origins
+from pystorm_source.spouts.files.identity.head import FileHead
+from pystorm_source.spouts.files.identity.identity import PREFIX_BYTES, FileIdentity, birth_mark, quoted
+from pystorm_source.spouts.files.identity.text import FileText, equal_part
+from pystorm_source.spouts.files.listing.answer import Answer
+from pystorm_source.spouts.files.listing.cache import FileCache
+from pystorm_source.spouts.files.listing.folders import Folders
+from pystorm_source.spouts.files.listing.heirs import Heirs
+from pystorm_source.spouts.files.listing.known import Known, KnownFiles, Orphan
+from pystorm_source.spouts.files.listing.losses import Losses
+from pystorm_source.spouts.files.listing.notes import Gone, Notes
+from pystorm_source.spouts.files.listing.originals import Originals
+from pystorm_source.spouts.files.listing.retirement import FollowedFile
 
 # app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
 _NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")

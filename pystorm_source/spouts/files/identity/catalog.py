@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pystorm_source.errors import OptionError, WorldError
-from pystorm_source.spouts.files.birth_time import birth_time_ns
-from pystorm_source.spouts.files.identity import birth_mark, family
+from pystorm_source.spouts.files.identity.birth_time import birth_time_ns
+from pystorm_source.spouts.files.identity.identity import birth_mark, family
 from pystorm_source.spouts.files.options import local_path
 
 _MAGIC = re.compile(r"[*?\[]")

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from pystorm_source.errors import WorldError
-from pystorm_source.spouts.files.catalog import FileCatalog
-from pystorm_source.spouts.files.identity import FileIdentity
-from pystorm_source.spouts.files.parquet_file import ParquetFile, is_damage
-from pystorm_source.spouts.files.parquet_rows import MisfitRow, ParquetRows
-from pystorm_source.spouts.files.range import ATTEMPTS, lost_file
+from pystorm_source.spouts.files.identity.catalog import FileCatalog
+from pystorm_source.spouts.files.identity.identity import FileIdentity
+from pystorm_source.spouts.files.identity.parquet_file import ParquetFile, is_damage
+from pystorm_source.spouts.files.reading.parquet_rows import MisfitRow, ParquetRows
+from pystorm_source.spouts.files.reading.range import ATTEMPTS, lost_file
 
 # Rows of a batch, and bytes that the row group has for them. Too small: bolts and Spark take time by the batch. Too
 # large: rows of much text fill memory.

@@ -18,8 +18,8 @@ All but the watermark live as long as what they speak of, and `gone` until a fil
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pystorm_source.spouts.files.departed import Departed
-from pystorm_source.spouts.files.identity import FileIdentity
+from pystorm_source.spouts.files.identity.identity import FileIdentity
+from pystorm_source.spouts.files.listing.departed import Departed
 
 _WAITING, _UNREAD, _GONE, _FOLDER, _NAME = "waiting ", "unread ", "gone ", "folder ", "name "
 # Too small: files that vanished with many others go on in other partitions if they return. Too large: every offset

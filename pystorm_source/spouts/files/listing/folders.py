@@ -11,9 +11,9 @@ logs/day=2/app.log
 import os
 from collections.abc import Iterable, Mapping
 
-from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
-from pystorm_source.spouts.files.known import Known
-from pystorm_source.spouts.files.notes import Folder
+from pystorm_source.spouts.files.identity.catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.files.listing.known import Known
+from pystorm_source.spouts.files.listing.notes import Folder
 
 # What a directory is known by if its files are known by path: such mounts have no stable inodes.
 _NO_IDENTITY = "0"
