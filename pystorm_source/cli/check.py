@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from pystorm_source.cli.completion import topologies
-from pystorm_source.cli.python_start import RUNNER, SLOW_SECONDS, SPARK_WAITS_SECONDS, seconds_to_start
 from pystorm_source.errors import compiled
 from pystorm_source.spark.java import OLDEST, advice, find_java, start_home, supported
+from pystorm_source.spark.python_start import RUNNER, SLOW_SECONDS, SPARK_WAITS_SECONDS, seconds_to_start
 from pystorm_source.spark.worker_python import quick_python
 from pystorm_source.version import __version__
 

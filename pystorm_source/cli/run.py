@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from pystorm_source.cli.run_display import End, JsonDisplay, LinesDisplay, TableDisplay
-from pystorm_source.cli.summed_log import SummedLog
+from pystorm_source.cli.displays.run import End, JsonDisplay, LinesDisplay, TableDisplay
+from pystorm_source.cli.displays.summed_log import SummedLog
 from pystorm_source.cli.topology_argument import Environment, Overrides, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, PystormError, TupleFailed, UsageError

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from pystorm_source.cli import completion
+from pystorm_source.cli.displays.tune import draw, show
 from pystorm_source.cli.run import INTERRUPTED_STATUS, config_of
 from pystorm_source.cli.topology_argument import Environment, Overrides, plan_here, usage_errors
-from pystorm_source.cli.tune_display import draw, show
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import OptionError, TopologyError, TupleFailed
 from pystorm_source.errors.failure_block import FailureBlock

@@ -1,6 +1,6 @@
 """The keyword arguments of ``read_stream`` and ``read``, for editors and type checkers.
 
-Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options/` instead.
+Printed by `python -m docs.option_pages --write`; change `pystorm_source/options/` instead.
 """
 
 from typing import Any, Literal, TypedDict

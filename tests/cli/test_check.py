@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from pystorm_source.cli import check as check_module
-from pystorm_source.cli import python_start
 from pystorm_source.cli.main import app
-from pystorm_source.cli.python_start import seconds_to_start
 from pystorm_source.errors import PystormError, compiled
+from pystorm_source.spark import python_start
+from pystorm_source.spark.python_start import seconds_to_start
 from pystorm_source.version import __version__
 
 GOOD = {

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from pystorm_source.cli.demo import remedy
-from pystorm_source.cli.demo_acts import Kill, Slowdown, set_service
-from pystorm_source.cli.demo_display import Lines, micro_batches
-from pystorm_source.cli.demo_proof import Proof
-from pystorm_source.cli.demo_query import MicroBatch
-from pystorm_source.cli.demo_text import PROSE, GrowingFiles, gather
-from pystorm_source.cli.word_count import WordCount
+from pystorm_source.cli.show.acts import Kill, Slowdown, set_service
+from pystorm_source.cli.show.display import Lines, micro_batches
+from pystorm_source.cli.show.proof import Proof
+from pystorm_source.cli.show.query import MicroBatch
+from pystorm_source.cli.show.text import PROSE, GrowingFiles, gather
+from pystorm_source.cli.show.word_count import WordCount
 from pystorm_source.errors import WorldError
 from pystorm_source.source.admission import Reason
 from pystorm_source.testing import run_topology
@@ -265,8 +265,8 @@ def test_the_bolt_is_as_slow_as_the_file_says(tmp_path):
 def test_on_a_terminal_lines_stay_above_one_that_lives():
     """The reader sees what a terminal gets: the live line is wiped out, the others are not."""
     code = (
-        "from pystorm_source.cli.demo_display import Terminal\n"
-        "from pystorm_source.cli.demo_query import MicroBatch\n"
+        "from pystorm_source.cli.show.display import Terminal\n"
+        "from pystorm_source.cli.show.query import MicroBatch\n"
         "with Terminal() as shown:\n"
         "    shown.line('[red]first[/]')\n"
         "    shown.status('this goes on')\n"

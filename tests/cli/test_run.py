@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pystorm_source import PartitionedSpout, Spout, Topology
+from pystorm_source.cli.displays.run import TableDisplay
 from pystorm_source.cli.main import app
 from pystorm_source.cli.run import config_of, follow
-from pystorm_source.cli.run_display import TableDisplay
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import compile_plan

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from pystorm_source.cli.run_table import Row, rows_of, table_of
+from pystorm_source.cli.displays.run_table import Row, rows_of, table_of
 
 LONG = "a_component_with_quite_a_long_name"
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from pystorm_source.cli.summed_log import FIRST, SECONDS_BETWEEN, SummedLog
+from pystorm_source.cli.displays.summed_log import FIRST, SECONDS_BETWEEN, SummedLog
 from pystorm_source.clock import ManualClock
 
 

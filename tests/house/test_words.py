@@ -59,7 +59,7 @@ WORDS = {
 LEFT_OUT = (
     "LICENSE",
     "benchmarks/results/",
-    "pystorm_source/cli/prose.txt",
+    "pystorm_source/cli/show/prose.txt",
     "pystorm_source/observe/page/vendor/",
     "tests/house/test_words.py",
     "tests/mutations/corpus",

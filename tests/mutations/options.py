@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from docs import option_pages
 from pystorm_source import PartitionedSpout
-from pystorm_source.cli import option_pages
 from pystorm_source.errors import PystormError
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, SourceOptions, fields_of, parse

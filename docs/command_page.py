@@ -11,7 +11,7 @@ from typer.models import ArgumentInfo
 
 from pystorm_source.cli.main import COMMANDS, function_of
 
-GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/cli/` instead."
+GENERATED = "Printed by `python -m docs.option_pages --write`; change `pystorm_source/cli/` instead."
 INTRODUCTION = """\
 `pystorm-source COMMAND --help`, or `-h`, prints the same in a terminal. Topologies are looked for in the working folder
 first. Exit status: 0; 1 if something that ran, or was checked, failed; 2 if the line is wrong; 130 after Ctrl-C.

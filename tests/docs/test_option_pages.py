@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 import yaml
 
-from pystorm_source.cli import option_pages
+from docs import option_pages
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
 from pystorm_source.options.typed import ReadOptions
@@ -21,7 +21,7 @@ from pystorm_source.spouts.rate import RateOptions
 from pystorm_source.spouts.socket import SocketOptions
 
 ROOT = Path(__file__).resolve().parents[2]
-REMEDY = "run: python -m pystorm_source.cli.option_pages --write"
+REMEDY = "run: python -m docs.option_pages --write"
 ALL = (*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, KafkaOptions, RateOptions, SocketOptions)
 
 
@@ -104,7 +104,7 @@ def test_presets_are_taken(preset):
 
 def test_the_command_line_prints_and_refuses():
     def run(*arguments):
-        command = [sys.executable, "-m", "pystorm_source.cli.option_pages", *arguments]
+        command = [sys.executable, "-m", "docs.option_pages", *arguments]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
     assert run("markdown").stdout == option_pages.markdown()

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
-from pystorm_source.cli.demo_query import MicroBatch
+from pystorm_source.cli.show.query import MicroBatch
 
 HEAD = f"{'micro-batch':>11}  {'took':>6}  {'target':>6}  {'budget':>7}  {'backlog':>8}  {'pressure':>8}  reason"
 LEGEND = (

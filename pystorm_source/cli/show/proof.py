@@ -7,16 +7,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pystorm_source.cli.demo_acts import Kill, Slowdown
-from pystorm_source.cli.demo_display import kilobytes
-from pystorm_source.cli.demo_query import MicroBatch
+from pystorm_source.cli.show.acts import Kill, Slowdown
+from pystorm_source.cli.show.display import kilobytes
+from pystorm_source.cli.show.query import MicroBatch
 
 TOP = 10
 COLUMNS = 100
 FIRST_STEPS = (
     ("pystorm-source quickstart my-job", "a project of your own"),
-    ("pystorm-source draw pystorm_source.cli.word_count:WordCount", "text, Mermaid or SVG"),
-    ("pystorm-source run pystorm_source.cli.word_count:WordCount -o path=DIR", "without Spark"),
+    ("pystorm-source draw pystorm_source.cli.show.word_count:WordCount", "text, Mermaid or SVG"),
+    ("pystorm-source run pystorm_source.cli.show.word_count:WordCount -o path=DIR", "without Spark"),
 )
 
 

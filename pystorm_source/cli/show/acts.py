@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from pystorm_source.cli.demo_display import Silence, kilobytes
-from pystorm_source.cli.demo_query import MicroBatch, Query
-from pystorm_source.cli.demo_text import GrowingFiles
+from pystorm_source.cli.show.display import Silence, kilobytes
+from pystorm_source.cli.show.query import MicroBatch, Query
+from pystorm_source.cli.show.text import GrowingFiles
 from pystorm_source.clock import Clock
 
 EASY_SECONDS = 0.0005

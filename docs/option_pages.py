@@ -1,7 +1,7 @@
 """Prints the option tables: ``conf/defaults.yaml``, ``options/typed.py`` and ``docs/OPTIONS.md`` come from here;
 and ``docs/COMMANDS.md``, from ``command_page``.
 
-``python -m pystorm_source.cli.option_pages --write`` writes them; ``yaml``, ``typed`` or ``markdown`` prints one.
+``python -m docs.option_pages --write`` writes them; ``yaml``, ``typed`` or ``markdown`` prints one.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from docs import command_page
 from pystorm_source import spouts
-from pystorm_source.cli import command_page
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, declared_by, fields_of, meaning_of
 from pystorm_source.options.accepted import bounds_of, type_of
@@ -29,7 +29,7 @@ PAGES = {
     "docs/COMMANDS.md": "commands",
 }
 TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions, JournalOptions)
-GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options/` instead."
+GENERATED = "Printed by `python -m docs.option_pages --write`; change `pystorm_source/options/` instead."
 
 
 class Section(NamedTuple):
@@ -193,14 +193,12 @@ def _hints(hint: Any) -> Iterator[str]:
 
 def main() -> None:
     """The command line of this module."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pystorm_source.cli.option_pages", description="Prints the option tables."
-    )
+    parser = argparse.ArgumentParser(prog="python -m docs.option_pages", description="Prints the option tables.")
     parser.add_argument("page", nargs="?", choices=sorted(PAGES.values()), help="print this one")
     parser.add_argument("--write", action="store_true", help=f"write {' and '.join(PAGES)} in this checkout")
     asked = parser.parse_args()
     if asked.write:
-        root = Path(__file__).resolve().parents[2]
+        root = Path(__file__).resolve().parents[1]
         for path, page in PAGES.items():
             (root / path).parent.mkdir(exist_ok=True)
             (root / path).write_text(globals()[page](), encoding="utf-8")

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from pystorm_source.cli.run_table import Row, rows_of, table_of
+from pystorm_source.cli.displays.run_table import Row, rows_of, table_of
 from pystorm_source.clock import Clock
 from pystorm_source.worker.local_run import Counts, LocalRun
 from pystorm_source.worker.local_status import LocalStatus
