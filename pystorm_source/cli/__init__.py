@@ -1,6 +1,7 @@
-"""The command ``pystorm-source``, a file for each of its sub-commands; ``show/``, ``displays/``, ``migration/``: theirs.
+"""The command ``pystorm-source``, a file for each of its sub-commands.
 
-What prints pages of the documents from the commands and options lies in ``docs/``.
+``show/`` is the demo's, ``displays/`` those of run and tune, ``migration/`` that of migrate. What prints pages of
+the documents from the commands and options lies in ``docs/``.
 """
 
 __all__: list[str] = []

@@ -9,7 +9,8 @@
 A limit is a schedule: one permit after the other, evenly in time, so that no second has more calls than it may. A
 permit is a time; it is used within ``valid_seconds`` of it, or lost: nothing is carried over. ``Permits`` is in each
 worker. The lessor of a query that has several tasks is in one process, and reached over the network
-(``source/leases``); ``LocalLessor`` is that of a topology whose only task is this one, or of a task with a fixed share.
+(``channel/leases``); ``LocalLessor`` is that of a topology whose only task is this one, or of a task with a fixed
+share.
 
 The room knows neither Spark nor the engine.
 """

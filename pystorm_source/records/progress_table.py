@@ -1,10 +1,14 @@
 """A record in a few lines: what holds the query back, its admission, a row for each component. As text and as HTML."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from pystorm_source.records.record import ComponentProgress, PystormProgress
 from pystorm_source.records.stall_reasons import LIMITS
 from pystorm_source.types.html_table import html_table
+
+PystormProgress: TypeAlias = Any
+ComponentProgress: TypeAlias = Any
+"""Those of ``record``, which asks this module what a notebook shows: so it is not imported here."""
 
 MOST_COMPONENTS = 30
 """Rows of the table, the busiest first. More: the lines leave the screen. Less: the one that is wanted is missing."""

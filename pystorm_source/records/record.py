@@ -279,7 +279,7 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Asked by a notebook."""
-        from pystorm_source.records.progress_table import as_html  # which needs this module
+        from pystorm_source.records.progress_table import as_html  # only a notebook needs it
 
         return as_html(self)
 

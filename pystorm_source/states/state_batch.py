@@ -7,20 +7,38 @@ Each key is written once per batch, and that is part of the promise. If a batch 
 between them, a replay of it would take the first half for the whole.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, given
 from pystorm_source.states.key import key_texts
 from pystorm_source.states.store import Entry
-from pystorm_source.states.value_text import NULL
-
-if TYPE_CHECKING:
-    from pystorm_source.states.map_state import MapState
+from pystorm_source.states.value_text import NULL, ValueText
 
 V = TypeVar("V")
 K = TypeVar("K", bound=Hashable)
+
+
+class State(Protocol):
+    """What a batch asks of its ``MapState``."""
+
+    values: ValueText
+
+    def entries(self, keys: Sequence[str]) -> list[Entry | None]:
+        """What the store has of these keys."""
+        ...
+
+    def write(self, entries: Mapping[str, Entry]) -> None:
+        """Puts them into the store."""
+
+    def seen_by(self, batch_id: int, key: str, entry: Entry) -> tuple[str | None, bool]:
+        """What a batch sees of an entry that was there before it, and whether it has been applied to that."""
+        ...
+
+    def entry_of(self, batch_id: int, value: str, before: str | None) -> Entry:
+        """What the batch writes."""
+        ...
 
 
 class StateBatch(Generic[V]):
@@ -39,7 +57,7 @@ class StateBatch(Generic[V]):
         5
     """
 
-    def __init__(self, state: "MapState[V]", batch_id: int):
+    def __init__(self, state: State, batch_id: int):
         """Users get one by ``MapState.batch``.
 
         Args:

@@ -1,3 +1,3 @@
-"""The way back from a task to the driver: a task's report, its sending, its receipt and the sum of all."""
+"""The way back from a task to the driver: a task's report, its sending and its receipt; and questions back."""
 
 __all__: list[str] = []
