@@ -146,7 +146,7 @@ def _types_that_spark_has_not(streams: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def ask(executable: str, path: str = "") -> dict[str, Any]:
-    """The answer of ``source/probe.py`` when ``executable`` runs it; a dict with only ``error`` if it cannot.
+    """The answer of ``spark/probe.py`` when ``executable`` runs it; a dict with only ``error`` if it cannot.
 
     ``path`` goes before ``PYTHONPATH``.
     """

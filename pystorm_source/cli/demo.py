@@ -17,7 +17,7 @@ from pystorm_source.cli.show.display import Lines, Silence, Terminal, kilobytes
 from pystorm_source.cli.show.proof import Proof
 from pystorm_source.cli.show.query import Query
 from pystorm_source.cli.show.text import GrowingFiles, gather
-from pystorm_source.cli.show.word_count import WordCount
+from pystorm_source.cli.word_count import WordCount
 from pystorm_source.clock import SystemClock
 from pystorm_source.environment import prepare_spark
 from pystorm_source.errors import PystormError, traced

@@ -18,7 +18,7 @@ from pystorm_source.cli.show.display import Lines, micro_batches
 from pystorm_source.cli.show.proof import Proof
 from pystorm_source.cli.show.query import MicroBatch
 from pystorm_source.cli.show.text import PROSE, GrowingFiles, gather
-from pystorm_source.cli.show.word_count import WordCount
+from pystorm_source.cli.word_count import WordCount
 from pystorm_source.errors import WorldError
 from pystorm_source.source.admission import Reason
 from pystorm_source.testing import run_topology

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from pystorm_source.cli.main import app
 from tests.missing import missing
 
-TOPOLOGY = "pystorm_source.cli.show.word_count:WordCount"
+TOPOLOGY = "pystorm_source.cli.word_count:WordCount"
 
 
 def draw(*arguments):
@@ -41,7 +41,7 @@ def test_a_given_form_wins(tmp_path):
 
 
 def test_a_module_of_the_working_folder_is_found(tmp_path, monkeypatch):
-    (tmp_path / "drawn_here.py").write_text("from pystorm_source.cli.show.word_count import WordCount\n")
+    (tmp_path / "drawn_here.py").write_text("from pystorm_source.cli.word_count import WordCount\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [path for path in __import__("sys").path if path not in ("", str(tmp_path))])
     assert draw("drawn_here:WordCount").exit_code == 0
@@ -49,7 +49,7 @@ def test_a_module_of_the_working_folder_is_found(tmp_path, monkeypatch):
 
 def test_the_environment_picks_a_par(tmp_path, monkeypatch):
     (tmp_path / "drawn_by_environment.py").write_text(
-        "from pystorm_source.cli.show.word_count import *\n"
+        "from pystorm_source.cli.word_count import *\n"
         "class Wide(WordCount):\n"
         "    counts = CountBolt.spec(inputs=[WordCount.words], par={'small': 2, 'large': 64})\n"
     )
@@ -65,7 +65,7 @@ def test_the_environment_picks_a_par(tmp_path, monkeypatch):
     [
         (["word_count"], "Given: 'word_count'"),
         (["no_such_module:Words"], "cannot be imported"),
-        (["pystorm_source.cli.show.word_count:Words"], "it has: WordCount"),
+        (["pystorm_source.cli.word_count:Words"], "it has: WordCount"),
         ([TOPOLOGY, "--output", "t.jpg"], "ends in .svg, .png, .pdf, .mmd, .mermaid, .txt, or name the format by"),
         ([TOPOLOGY, "--output", "/no/such/folder/a.svg"], "Given: '/no/such/folder/a.svg'"),
     ],

@@ -15,8 +15,8 @@ TOP = 10
 COLUMNS = 100
 FIRST_STEPS = (
     ("pystorm-source quickstart my-job", "a project of your own"),
-    ("pystorm-source draw pystorm_source.cli.show.word_count:WordCount", "text, Mermaid or SVG"),
-    ("pystorm-source run pystorm_source.cli.show.word_count:WordCount -o path=DIR", "without Spark"),
+    ("pystorm-source draw pystorm_source.cli.word_count:WordCount", "text, Mermaid or SVG"),
+    ("pystorm-source run pystorm_source.cli.word_count:WordCount -o path=DIR", "without Spark"),
 )
 
 

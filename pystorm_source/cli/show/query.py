@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pystorm_source.cli.show.word_count import SERVICE
+from pystorm_source.cli.word_count import SERVICE
 from pystorm_source.types.json_values import object_in
 
 TABLE = "pystorm_demo"
@@ -73,7 +73,7 @@ class Query:
     def __init__(self, spark: Any, text: Path, checkpoint: Path, service: Path):
         words = (
             spark.readStream.format("pystorm")
-            .option("topology", "pystorm_source.cli.show.word_count:WordCount")
+            .option("topology", "pystorm_source.cli.word_count:WordCount")
             .option("config", json.dumps({SERVICE: str(service)}))
             .option("batch.target.millis", TARGET_MILLIS)
             .load(str(text))
