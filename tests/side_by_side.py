@@ -30,11 +30,14 @@ GROUPS = ("spark", "queries", "jobs", "kafka")
 """The groups in the order in which they start. ``spark`` and ``kafka`` are fixtures of the session that cost much to
 start: the first one that a test uses names its group, but for the tests of Spark in FOLDERS."""
 FOLDERS = {
-    "tests/source/job/": "jobs",
-    "tests/source/reports/": "jobs",
+    "tests/query/": "jobs",
+    "tests/channel/reports/": "jobs",
     "tests/docs/": "jobs",
     "tests/examples/": "jobs",
     "tests/source/": "queries",
+    "tests/sink/": "queries",
+    "tests/channel/leases/": "queries",
+    "tests/spark/": "queries",
 }
 """The first that a test lies in names the group of a test that uses ``spark``, such that each group lasts about as long
 as the others."""
