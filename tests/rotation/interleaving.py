@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from pystorm_source.spouts.files.identity.identity import catalog, gzip_members, head, text
+from pystorm_source.spouts.files.identity import catalog, gzip_members, head, text
 
 _HOOKED = ("stat", "open", "pread", "fstat")
 

@@ -10,7 +10,7 @@ import pytest
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts import FilesSpout
-from pystorm_source.spouts.files.identity.identity import birth_time, catalog
+from pystorm_source.spouts.files.identity import birth_time, catalog
 from pystorm_source.spouts.files.listing import departed, notes
 from tests.spouts.drive import Driven, Query
 from tests.spouts.warp import WarpedClock, WarpedFiles
