@@ -39,7 +39,10 @@ function drawHeadline(last, topology) {
   if (topology.shortened?.length)
     notes.push(`Left out, as the record would have been too long: ${topology.shortened.join(", ")}.`);
   fill(at("notes"), ...notes.map((note) => html("li", {}, note)));
-  const sum = (name) => (topology.components ?? []).reduce((all, component) => all + (component.total?.[name] ?? 0), 0);
+  const components = topology.components ?? [];
+  const sum = (name, of = components) => of.reduce((all, component) => all + (component.total?.[name] ?? 0), 0);
+  // A tuple that fails does so at its bolt, and its tree at the spout: once.
+  const spouts = components.filter((component) => component.kind === "spout");
   const tiles = [
     [
       "Duration",
@@ -58,7 +61,7 @@ function drawHeadline(last, topology) {
       last.pressure === undefined ? "offsets" : `pressure ${decimal(last.pressure)}`,
       last.pressure > 1.5,
     ],
-    ["Failed", compact(sum("failed")), `${compact(sum("retried"))} retried`],
+    ["Failed", compact(sum("failed", spouts)), `${compact(sum("retried"))} retried`],
     [
       "Dead letters",
       compact(sum("deadLettered")),

@@ -22,6 +22,7 @@ from pystorm_source.observe.page.view import View
 from pystorm_source.records.record import (
     Bottleneck,
     ComponentProgress,
+    Counts,
     EdgeProgress,
     ErrorRecord,
     LimitProgress,
@@ -76,6 +77,19 @@ def test_the_headline_says_what_to_change(browser, tmp_path):
         assert "give it more cores" in page.text_content("#advice")
         box = page.locator("#headline").bounding_box()
         assert box is not None and box["y"] + box["height"] < 450, "it is seen without scrolling"
+
+
+def test_a_tuple_that_failed_is_counted_once(browser, tmp_path):
+    """It has failed at its bolt, and its tree at the spout."""
+    record = orders(119)
+    failed = {"orders": Counts(failed=7), "price": Counts(failed=7, retried=7)}
+    components = tuple(
+        msgspec.structs.replace(each, total=failed.get(each.name, Counts())) for each in record.topology.components
+    )
+    topology = msgspec.structs.replace(record.topology, components=components)
+    with opened(browser, written(tmp_path, View.of([msgspec.structs.replace(record, topology=topology)]))) as page:
+        tile = page.locator("#tiles > div", has=page.locator("dt", has_text="Failed"))
+        assert tile.inner_text().split() == ["Failed", "7", "7", "retried"]
 
 
 @pytest.mark.parametrize(
