@@ -1,5 +1,6 @@
 """``pystorm-source quickstart``: the project that it makes tests itself, runs, and passes strict checks."""
 
+import ast
 import json
 import os
 import re
@@ -109,6 +110,19 @@ def test_the_skill_that_it_lays_down_has_a_spout_that_can_be_replayed(project, t
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
     checked = python(tmp_path, "-m", "pystorm_source", "check", "events:Events")
     assert checked.stdout.splitlines()[-1].startswith("ok    topology"), checked.stdout
+
+
+def test_the_skill_gives_the_reader_options_that_there_are(project):
+    """A key of the spout's own is none: it goes into ``config``."""
+    text = (project / ".agents/skills/write-a-streaming-source/SKILL.md").read_text()
+    (block,) = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    calls = [each for each in ast.walk(ast.parse(block)) if isinstance(each, ast.Call)]
+    (call,) = [each for each in calls if ast.unparse(each.func) == "read_stream"]
+    there_are = set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/OPTIONS.md").read_text(), re.MULTILINE))
+    assert {keyword.arg for keyword in call.keywords} == {"config", "maxOffsetsPerTrigger"}
+    assert "maxOffsetsPerTrigger" in there_are and "url" not in there_are
+    config = next(each for each in ast.walk(ast.parse(block)) if isinstance(each, ast.Dict))
+    assert set(ast.literal_eval(config)) == {"url"}
 
 
 def test_it_runs(project):
