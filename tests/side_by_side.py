@@ -1,12 +1,12 @@
-"""How tests run side by side in four processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
+"""How tests run side by side in three processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
 
-Processes are pytest-xdist's (``make test`` says ``-n 4``, twice what the smallest machine has cores: for half of the
+Processes are pytest-xdist's (``make test`` says ``-n 3``, one more than the smallest machine has cores: for half of the
 time tests wait, for Spark, a broker, a time-out). One process takes a file of tests as a whole, with these
 exceptions:
 
-- The tests that need the Spark session are three groups, and those that need a broker alone are one: a process takes a
-  group as a whole, thus a run starts three sessions. In one or two they would last longer than all other tests
-  together, for most of a query's time is spent waiting.
+- The tests that need the Spark session are two groups, and those that need a broker alone are one: a process takes a
+  group as a whole, thus a run starts two sessions. In one they would last longer than all other tests together in two
+  processes, for most of a query's time is spent waiting.
 - No other test runs while a test marked ``quiet`` does.
 """
 
@@ -26,14 +26,12 @@ import pytest
 
 from tests.missing import to_install
 
-GROUPS = ("spark", "queries", "jobs", "kafka")
+GROUPS = ("spark", "queries", "kafka")
 """The groups in the order in which they start. ``spark`` and ``kafka`` are fixtures of the session that cost much to
 start: the first one that a test uses names its group, but for the tests of Spark in FOLDERS."""
 FOLDERS = {
-    "tests/query/": "jobs",
-    "tests/channel/reports/": "jobs",
-    "tests/docs/": "jobs",
-    "tests/examples/": "jobs",
+    "tests/docs/": "queries",
+    "tests/examples/": "queries",
     "tests/source/": "queries",
     "tests/sink/": "queries",
     "tests/channel/leases/": "queries",
