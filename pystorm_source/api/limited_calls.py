@@ -21,9 +21,11 @@ def limit_calls(bolt: Any) -> None:
     names = options.bolt_limit_names
     for name in names:
         if name not in options.limits:
+            near = nearest(name, list(options.limits))
             raise OptionError(
-                f"topology.bolt.limits names limits of topology.rate.limit{nearest(name, list(options.limits))}: "
-                f'declare it there, such as {{"{name}": "100/s"}}. Given: {name!r}',
+                "topology.bolt.limits names limits of topology.rate.limit"
+                + (near or f': declare it there, such as {{"{name}": "100/s"}}.')
+                + f" Given: {name!r}",
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
     if isinstance(bolt, CompiledBolt) or type(bolt).process_many is not BoltBase.process_many:

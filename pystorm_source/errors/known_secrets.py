@@ -60,5 +60,7 @@ def _secrets_in(key: str, value: Any) -> Iterator[str]:
                 pass
         if is_secret(key):
             yield value
+            if value.lower().startswith(("bearer ", "basic ")):
+                yield value.partition(" ")[2]  # an error may quote the rest
         for found in (*inline_secrets(value), *url_secrets(value)):
             yield from {found, unquote(found)}

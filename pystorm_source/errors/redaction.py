@@ -16,7 +16,9 @@ REDACTED = "(redacted)"
 # things.
 _SECRET = re.compile(
     r"secret|password|token(?!iz)|access[._]?key|credential|sasl\.jaas|oauthbearer\.config|passphrase|key\.pem"
-    r"|keystore\.key|user\.info|(api|account|private)[._]?key",
+    r"|keystore\.key|user\.info|(api|account|private)[._-]?key"
+    # Headers of HTTP, such as config={"auth.header": "Bearer …"}.
+    r"|authorization|cookie|auth[._-]?header|(^|[._-])signature$",
     re.IGNORECASE,
 )
 # Up to the last @: a password that is not escaped may hold a slash or an @.
@@ -24,6 +26,14 @@ _CREDENTIALS = re.compile(r"://[^/@\s]*:[^\s]*@")
 _PASSWORDS = re.compile(r"://[^/@\s:]*:([^\s,]*)@")
 # In a text, where a later @ may belong to something else.
 _IN_TEXT = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")
+# A header of HTTP in a text, and what follows its scheme: of some length and no plain word, as in "basic auth".
+_HEADER = re.compile(
+    r"(\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:basic|bearer|digest|token)\s+)?"
+    r"|\bcookie\s*[:=]\s*|\bx-(?:api-key|signature)\s*[:=]\s*)"
+    r"([^\s,;\"'}]+)"
+    r"|(\b(?:bearer|basic)\s+)((?=\S*[\d=_])[\w.~+/=-]{8,})",
+    re.IGNORECASE,
+)
 # Of connection strings, JAAS texts and signed URIs.
 _INLINE = re.compile(
     r"((?:password|secret|token|access[._]?key|account[._]?key|\bsig|signature)\s*=\s*)(\"[^\"]*\"|'[^']*'|[^;&\s]+)",
@@ -59,8 +69,9 @@ def is_secret(key: str) -> bool:
 
 
 def inline_secrets(text: str) -> list[str]:
-    """The secrets in a connection string, a JAAS text or a signed URI."""
-    return [found[1].strip("\"'") for found in _INLINE.findall(text)]
+    """The secrets in a connection string, a JAAS text, a signed URI or a header of HTTP."""
+    headers = [found[1] or found[3] for found in _HEADER.findall(text)] if _may_have_header(text) else []
+    return [found[1].strip("\"'") for found in _INLINE.findall(text)] + headers
 
 
 def url_secrets(text: str) -> list[str]:
@@ -69,9 +80,21 @@ def url_secrets(text: str) -> list[str]:
 
 
 def without_inline(text: str) -> str:
-    """A text of any kind, such as that of an exception, without the passwords in its URIs and without the values of
-    ``password=…`` and the like."""
-    return _INLINE.sub(rf"\1{REDACTED}", _IN_TEXT.sub(rf"\1{REDACTED}@", text))
+    """A text of any kind, such as that of an exception, without the passwords in its URIs, the values of ``password=…``
+    and the like, and what headers of HTTP authorize by."""
+    return _without_values(_IN_TEXT.sub(rf"\1{REDACTED}@", text))
+
+
+def _without_values(text: str) -> str:
+    if _may_have_header(text):
+        text = _HEADER.sub(lambda found: (found[1] or found[3]) + REDACTED, text)
+    return _INLINE.sub(rf"\1{REDACTED}", text)
+
+
+def _may_have_header(text: str) -> bool:
+    """A quick look, for texts of megabytes, which the pattern takes seconds for."""
+    lowered = text.lower()
+    return any(word in lowered for word in ("authorization", "cookie", "x-api-key", "x-signature", "bearer", "basic"))
 
 
 class RedactedRepr:
@@ -95,4 +118,4 @@ def _text(key: str, text: str) -> str:
             return f"({len(text)} characters)" if _SECRET.search(text) else text
     if "://" in text and _CREDENTIALS.search(text):
         text = without_credentials(text)
-    return _INLINE.sub(rf"\1{REDACTED}", text)
+    return _without_values(text)

@@ -42,10 +42,11 @@ class WorkerLimits:
         """Those of a limit. Raises ArgumentError if there is none of that name."""
         found = self._permits.get(name)
         if found is None:
+            near = nearest(str(name), list(self._permits))
             raise ArgumentError(
                 f"limit({name!r}): topology.rate.limit names {_named(self._permits)}"
-                f"{nearest(str(name), list(self._permits))}: declare it there, such as "
-                f'{{"{name}": "100/s"}}. Given: {given(name)}',
+                + (near or f': declare it there, such as {{"{name}": "100/s"}}.')
+                + f" Given: {given(name)}",
                 code="PYSTORM_INVALID_ARGUMENT",
             )
         return found

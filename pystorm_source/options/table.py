@@ -114,6 +114,11 @@ def declared_by(component: type) -> tuple[type[Options], ...]:
     return (table,) if isinstance(table, type) and issubclass(table, Options) else ()
 
 
+MOST_NAMED = 12
+"""Options that an error lists. More: the sentence that helps is lost among them."""
+ALL_OPTIONS = " docs/OPTIONS.md has all options."
+
+
 def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Iterable[str] = ()) -> None:
     """Raises OptionError for the first key that neither a table nor ``also`` has, with the nearest known one. Case does
     not count."""
@@ -125,10 +130,11 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Ite
             if remedy := remedy_of_par(key):
                 raise OptionError(f"unknown option {key!r}: {remedy}", code="PYSTORM_UNKNOWN_OPTION")
             near = near_key(key, [*named.values(), *(usual for table in tables for usual in table.usual)], also)
-            remedy = f"did you mean {near!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
+            there_are = f" Options are: {', '.join(sorted(named.values()))}." if len(named) <= MOST_NAMED else ""
+            remedy = f"did you mean {near!r}? A" if near else "a"
             raise OptionError(
-                f"unknown option {key!r}: {remedy} A key of your own goes into option 'config' or into "
-                f"Topology.config. Given: {key!r}",
+                f"unknown option {key!r}: {remedy} key of your own goes into option 'config' or into "
+                f"Topology.config.{'' if near else there_are or ALL_OPTIONS} Given: {key!r}",
                 code="PYSTORM_UNKNOWN_OPTION",
             )
 

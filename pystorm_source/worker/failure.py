@@ -1,5 +1,6 @@
 """Messages about components that failed, and about spout tuples that failed for good."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -21,6 +22,10 @@ AGAIN = "mend it and start again: a query with a checkpoint goes on with this mi
 OTHERWISE = (
     "; or go on without such tuples: exit_on_exception = False in the bolt, and topology.dead.letter=stream or drop"
 )
+MISTAKES = (PystormError, AttributeError, ImportError, NameError, TypeError)
+"""Of the code, which fails for each tuple: to go on without them would lose all."""
+UNREACHABLE = re.compile(r"Connect|Timeout")
+"""In the name of an exception or of a base of it: of Python, and of the clients for HTTP, whose own are no OSError."""
 OF_TUPLES = ("process", "process_many", "process_batch", "group_key")
 """Methods whose exception concerns a tuple that the topology may go on without."""
 
@@ -116,6 +121,13 @@ def _place_of(failed: Failed) -> str:
     return text + f"; {failed.attempts} attempt{'' if failed.attempts == 1 else 's'}"
 
 
+def _otherwise(cause: Exception) -> str:
+    """What else can be done than to mend the code."""
+    if any(UNREACHABLE.search(cls.__name__) for cls in type(cause).__mro__):
+        return f'; or have such calls tried again: topology.retry.on={{"{type(cause).__name__}": "retry"}}'
+    return "" if isinstance(cause, MISTAKES) else OTHERWISE
+
+
 def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, the run."""
     lost = failure.failed if isinstance(failure, GivenUp) else None
@@ -128,7 +140,7 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
         event = f"{method}()" if method != "fail" else "the tuple was failed"
         event = event if cause is None else f"{method}() raised {said(cause)}"
         input_ = place(failure.tuple, failure.offset).removeprefix("; ")
-        remedy = AGAIN + (OTHERWISE if failure.method in OF_TUPLES and isinstance(cause, Exception) else "")
+        remedy = AGAIN + (_otherwise(cause) if failure.method in OF_TUPLES and isinstance(cause, Exception) else "")
         if failure.method == "initialize":
             remedy = _remedy_of_start(cause) or remedy
     subject = f"component {component!r}, task {task}: "

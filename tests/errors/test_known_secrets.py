@@ -93,3 +93,8 @@ def test_the_block_of_a_failure_shows_no_secret_in_message_line_or_frames():
     with pytest.raises(TupleFailed) as crossed, spark_border():
         raise raised.value from raised.value.__cause__
     assert "tok-4711-x" not in "".join([str(crossed.value), *crossed.value.__notes__])
+
+
+def test_a_token_is_known_without_the_scheme_before_it():
+    remember({"auth.header": "Bearer abc-of-the-header"})
+    assert without_secrets("401: abc-of-the-header has expired") == "401: (redacted) has expired"

@@ -16,7 +16,7 @@ from pystorm_source import Bolt, PartitionedSpout, Topology
 from pystorm_source.channel.reports.endpoint import ReportEndpoint
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
-from pystorm_source.errors.redaction import redacted, without_credentials
+from pystorm_source.errors.redaction import redacted, without_credentials, without_inline
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.operator.cluster import Cluster
@@ -111,6 +111,40 @@ def test_whoever_holds_options_shows_no_secret(name, text):
     held = HOLDERS[name]()
     assert SECRET not in text(held)
     assert SECRET not in str(getattr(held, "__rich_repr__", list)())
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"auth.header": f"Bearer {SECRET}bearer"},
+        {"price.authorization": f"Bearer {SECRET}"},
+        {"headers": {"Authorization": f"Basic {SECRET}=="}},
+        {"headers": f'{{"Cookie": "session={SECRET}"}}'},
+        {"x-signature": SECRET},
+        {"x-api-key": SECRET},
+        {"curl": f"-H 'Authorization: Bearer {SECRET}'"},
+        {"curl": f"-H 'X-Api-Key: {SECRET}' url"},
+        {"note": f"with Bearer {SECRET}bearer, as agreed"},
+    ],
+    ids=repr,
+)
+def test_what_a_header_of_http_authorizes_by_is_a_secret(config):
+    assert SECRET not in repr(redacted("config", config))
+    assert SECRET not in without_inline(f"401 for {config['curl']}" if "curl" in config else "")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"author": "Ada"},
+        {"signature_count": "3"},
+        {"note": "basic authentication, and bearer of bad news"},
+        {"max.tokens.kept": None},
+    ],
+    ids=repr,
+)
+def test_what_only_sounds_like_one_is_shown(config):
+    assert redacted("config", config) == config
 
 
 def classes_of_the_package():

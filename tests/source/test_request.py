@@ -180,7 +180,7 @@ REFUSED = [
     ({"topology": "no.such.module:X"}, "module 'no.such.module' cannot be imported"),
     ({"topology": "tests.source.topologies:Nmbers"}, "has no Topology 'Nmbers'; it has: .*Numbers"),
     ({"maxOffsetPerTrigger": "5"}, "unknown option 'maxOffsetPerTrigger': did you mean 'maxOffsetsPerTrigger'"),
-    ({"step": "3"}, "unknown option 'step'.* A key of your own goes into option 'config' or into Topology.config"),
+    ({"step": "3"}, "unknown option 'step': a key of your own goes into option 'config' or into Topology.config"),
     ({"topology.workrs": "3"}, "unknown option 'topology.workrs': did you mean 'topology.workers'"),
     ({"maxOffsetsPerTrigger": "many"}, "'maxOffsetsPerTrigger'.*Given: 'many'"),
     ({"maxOffsetsPerTrigger": "0"}, "'maxOffsetsPerTrigger'.*at least 1.*Given: '0'"),
