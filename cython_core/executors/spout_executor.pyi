@@ -1,18 +1,20 @@
-from typing import final
+from typing import Any, final
 
-from cython_core.executors.spout_replay import SpoutReplay
+from cython_core.executors.executor import Executor
 from cython_core.primitives.latency_histogram import LatencyHistogram
 
 @final
-class SpoutExecutor(SpoutReplay):
+class SpoutExecutor(Executor):
     @property
     def exhausted(self) -> bool: ...
     skips: int
     max_pending: int
+    retries: Any
     tracks: bool
     def open_range(self, start: int, end: int, batched: bool) -> None: ...
     @property
     def until_idle(self) -> bool: ...
+    def emit_dead_letter(self, row: tuple[Any, ...]) -> bool: ...
     @property
     def at_work(self) -> tuple[None, int]: ...
     @property
@@ -36,3 +38,6 @@ class SpoutExecutor(SpoutReplay):
     def fails(self) -> int: ...
     def open_slice(self, permits: int, until_idle: bool = False) -> None: ...
     def close(self) -> None: ...
+
+@final
+class Standstill: ...
