@@ -51,7 +51,7 @@ def faults_of_sdist(sdist: Path) -> list[str]:
     """What is missing in it, and what does not belong there."""
     with tarfile.open(sdist) as archive:
         inside = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    needed = [*shipped(), f"pystorm_source/source/{SCRIPT}", *headers(), *paths("cython_core/**/*.pyx"), *LICENCES]
+    needed = [*shipped(), f"pystorm_source/spark/{SCRIPT}", *headers(), *paths("cython_core/**/*.pyx"), *LICENCES]
     wrong = [f"without {name}" for name in [*needed, "setup.py", "pyproject.toml"] if name not in inside]
     return wrong + [f"{name} does not belong in it" for name in inside if name.endswith((".so", ".c", ".html"))]
 
