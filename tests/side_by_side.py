@@ -28,17 +28,16 @@ from tests.missing import to_install
 
 GROUPS = ("spark", "queries", "kafka")
 """The groups in the order in which they start. ``spark`` and ``kafka`` are fixtures of the session that cost much to
-start: the first one that a test uses names its group, but for the tests of Spark in FOLDERS."""
-FOLDERS = {
-    "tests/docs/": "queries",
-    "tests/examples/": "queries",
-    "tests/source/": "queries",
-    "tests/sink/": "queries",
-    "tests/channel/leases/": "queries",
-    "tests/spark/": "queries",
-}
-"""The first that a test lies in names the group of a test that uses ``spark``, such that each group lasts about as long
-as the others."""
+start: the first one that a test uses names its group, but for the tests of Spark in QUERIES."""
+QUERIES = (
+    "tests/docs/",
+    "tests/examples/",
+    "tests/source/",
+    "tests/sink/",
+    "tests/channel/leases/",
+    "tests/spark/",
+)
+"""The folders whose tests of Spark are the group ``queries``, which lasts about as long as ``spark``."""
 
 TURN, RUNNING = 0, 1
 """The bytes of the file that are locked: to be the next one to start, and to run."""
@@ -86,9 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def group_of(item: pytest.Item) -> str | None:
     """The group of a test; None if it is of no group."""
     used = next((name for name in ("spark", "kafka") if name in getattr(item, "fixturenames", ())), None)
-    if used != "spark":
-        return used
-    return next((group for folder, group in FOLDERS.items() if item.nodeid.startswith(folder)), used)
+    return "queries" if used == "spark" and item.nodeid.startswith(QUERIES) else used
 
 
 def pytest_collection_finish() -> None:
