@@ -9,7 +9,8 @@ from cython_core.routing.bolt_base import BoltBase
 from pystorm_source.api.arrow_bolt import ArrowBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.join_bolt import JoinBolt
-from pystorm_source.errors import OptionError, nearest
+from pystorm_source.errors import OptionError
+from pystorm_source.options.rate_limit import remedy_of_unknown
 
 
 def limit_calls(bolt: Any) -> None:
@@ -21,11 +22,9 @@ def limit_calls(bolt: Any) -> None:
     names = options.bolt_limit_names
     for name in names:
         if name not in options.limits:
-            near = nearest(name, list(options.limits))
             raise OptionError(
                 "topology.bolt.limits names limits of topology.rate.limit"
-                + (near or f': declare it there, such as {{"{name}": "100/s"}}.')
-                + f" Given: {name!r}",
+                f"{remedy_of_unknown(name, options.limits)} Given: {name!r}",
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
     if isinstance(bolt, CompiledBolt) or type(bolt).process_many is not BoltBase.process_many:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from pystorm_source.clock import Clock
-from pystorm_source.errors import ArgumentError, given, nearest
+from pystorm_source.errors import ArgumentError, given
 from pystorm_source.limits.breaker import CircuitBreaker
 from pystorm_source.limits.local_lessor import LocalLessor
 from pystorm_source.limits.permits import Lessor, Permits
 from pystorm_source.options import EngineOptions
-from pystorm_source.options.rate_limit import RateLimit
+from pystorm_source.options.rate_limit import RateLimit, remedy_of_unknown
 
 
 class WorkerLimits:
@@ -42,11 +42,9 @@ class WorkerLimits:
         """Those of a limit. Raises ArgumentError if there is none of that name."""
         found = self._permits.get(name)
         if found is None:
-            near = nearest(str(name), list(self._permits))
             raise ArgumentError(
                 f"limit({name!r}): topology.rate.limit names {_named(self._permits)}"
-                + (near or f': declare it there, such as {{"{name}": "100/s"}}.')
-                + f" Given: {given(name)}",
+                f"{remedy_of_unknown(str(name), self._permits)} Given: {given(name)}",
                 code="PYSTORM_INVALID_ARGUMENT",
             )
         return found

@@ -1,9 +1,10 @@
 """The value of ``topology.rate.limit``: how often, at most, the tasks of a query together call a service."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pystorm_source.errors import nearest
 from pystorm_source.options.json_table import json_table, refused
 
 KEY = "topology.rate.limit"
@@ -51,3 +52,8 @@ def _limit(name: str, rate: object, value: object) -> RateLimit:
         ways = f"allow 1 to {MOST_CALLS} calls, in a second to a day"
         raise refused(KEY, f"says {rate!r} of {name!r}", value, ways)
     return RateLimit(name, float(calls), seconds)
+
+
+def remedy_of_unknown(name: str, limits: Iterable[str]) -> str:
+    """The end of a sentence about a name that is none of these limits: the nearest one, or how to declare it."""
+    return nearest(name, limits) or f': declare it there, such as {{"{name}": "100/s"}}.'

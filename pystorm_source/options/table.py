@@ -6,7 +6,7 @@ objects: ``Plan`` and ``ReadRequest`` carry them.
 
 import functools
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -116,7 +116,7 @@ def declared_by(component: type) -> tuple[type[Options], ...]:
 
 MOST_NAMED = 12
 """Options that an error lists. More: the sentence that helps is lost among them."""
-ALL_OPTIONS = " docs/OPTIONS.md has all options."
+OWN_KEY = "key of your own goes into option 'config' or into Topology.config."
 
 
 def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Iterable[str] = ()) -> None:
@@ -130,13 +130,18 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Ite
             if remedy := remedy_of_par(key):
                 raise OptionError(f"unknown option {key!r}: {remedy}", code="PYSTORM_UNKNOWN_OPTION")
             near = near_key(key, [*named.values(), *(usual for table in tables for usual in table.usual)], also)
-            there_are = f" Options are: {', '.join(sorted(named.values()))}." if len(named) <= MOST_NAMED else ""
-            remedy = f"did you mean {near!r}? A" if near else "a"
             raise OptionError(
-                f"unknown option {key!r}: {remedy} key of your own goes into option 'config' or into "
-                f"Topology.config.{'' if near else there_are or ALL_OPTIONS} Given: {key!r}",
+                f"unknown option {key!r}: {_remedy_of_unknown(near, named.values())} Given: {key!r}",
                 code="PYSTORM_UNKNOWN_OPTION",
             )
+
+
+def _remedy_of_unknown(near: str | None, names: Collection[str]) -> str:
+    if near:
+        return f"did you mean {near!r}? A {OWN_KEY}"
+    if len(names) <= MOST_NAMED:
+        return f"a {OWN_KEY} Options are: {', '.join(sorted(names))}."
+    return f"a {OWN_KEY} docs/OPTIONS.md has all options."
 
 
 def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
