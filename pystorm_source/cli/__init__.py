@@ -1,7 +1,7 @@
 """The command ``pystorm-source``, a file for each of its sub-commands.
 
-``show/`` is the demo's, ``displays/`` those of run and tune, ``migration/`` that of migrate. What prints pages of
-the documents from the commands and options lies in ``docs/``.
+``show/`` belongs to demo, ``displays/`` to run and tune, ``migration/`` to migrate. ``docs/`` has the programs that
+print the documents' pages of commands and options.
 """
 
 __all__: list[str] = []

@@ -3,7 +3,7 @@
 ``UsageError``: the topology, an option or a call is wrong. ``WorldError``: an external system failed; a retry may help.
 ``TupleFailed``: user code raised for one tuple. ``InternalError``: a fault of this package.
 
-Each has a ``code`` (``conditions``), which stands before its message.
+Each message begins with the error's ``code`` (``conditions``).
 
 Messages show the user's values, exceptions and tracebacks by ``given``, ``said`` and ``traced``: these cut any size,
 and bear with objects that do not print.

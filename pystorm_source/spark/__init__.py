@@ -1,4 +1,4 @@
-"""The ground that all of Spark's doors stand on: the source, the sink, operators, stages and map states.
+"""What all of Spark's doors share: the source, the sink, operators, stages and map states.
 
 ::
 

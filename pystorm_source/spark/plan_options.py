@@ -140,6 +140,7 @@ def conf_given(given: Mapping[str, str], options: SourceOptions, components: Ite
 
 
 def without_sparks_own(given: Mapping[str, str]) -> list[str]:
+    """The keys but for those that Spark adds for tables."""
     return [key for key in given if not _SPARKS_OWN.fullmatch(key)]
 
 

@@ -44,7 +44,7 @@ def planned(columns):
 
     plan = compile_plan(WideSink)
     before = sys.gettrace()
-    let_come()  # CPython 3.11: an interrupt left over from a test before this one would be waited for forever
+    let_come()  # CPython 3.11: traced code loops forever while an earlier test's interrupt is pending
     sys.settrace(traced)
     try:
         operator_of(schema, Wide, {}, keep=[f"k{number}" for number in range(columns)], key=["c0"])

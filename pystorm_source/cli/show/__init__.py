@@ -1,3 +1,3 @@
-"""What ``pystorm-source demo`` plays: its query, its acts, and what it shows and proves meanwhile."""
+"""What ``pystorm-source demo`` plays: its query, its acts, what it shows while they run, and its proof."""
 
 __all__: list[str] = []

@@ -44,7 +44,7 @@ def calls_of(function):
         nonlocal calls
         calls += event == "call"
 
-    let_come()  # CPython 3.11: an interrupt left over from a test before this one would be waited for forever
+    let_come()  # CPython 3.11: traced code loops forever while an earlier test's interrupt is pending
     sys.setprofile(count)
     try:
         function()
