@@ -67,7 +67,7 @@ def shipped() -> list[str]:
     patterns = ["pystorm_source/**/*.py", "cython_core/**/*.py", "*/py.typed"]
     patterns += ["pystorm_source/**/*.in", "pystorm_source/conf/*.yaml"]
     patterns += [f"pystorm_source/observe/page/**/*{kind}" for kind in (".js", ".css", ".in", ".txt")]
-    patterns += ["pystorm_source/observe/alerts.yaml", "pystorm_source/observe/grafana.json"]
+    patterns += ["pystorm_source/conf/metrics/alerts.yaml", "pystorm_source/conf/metrics/grafana.json"]
     return sorted({name for pattern in [*patterns, "pystorm_source/cli/show/prose.txt"] for name in paths(pattern)})
 
 

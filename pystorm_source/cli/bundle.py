@@ -61,7 +61,7 @@ def bundle(
 ) -> None:
     """Pack what a request for support needs into one archive: records, progress, plan, versions, options, stacks.
 
-    It reads what `ui`, `stacks` and `check` read, and changes nothing. Secrets are left out; look into the archive
+    It reads what `ui` and `check` read, and changes nothing. Secrets are left out; look into the archive
     before you send it. It prints the archive's path.
     """
     with usage_errors():

@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 from pystorm_source.errors import compiled
 from pystorm_source.version import __version__
 
-WITHOUT_THE_CORE = ("check", "metrics")
-NEED_THE_CORE = ("bundle", "demo", "draw", "history", "migrate", "quickstart", "run", "stacks", "tune", "ui")
+WITHOUT_THE_CORE = ("check",)
+NEED_THE_CORE = ("bundle", "demo", "draw", "migrate", "quickstart", "run", "tune", "ui")
 COMMANDS = (*WITHOUT_THE_CORE, *NEED_THE_CORE)
 
 

@@ -1,4 +1,4 @@
-"""``pystorm-source ui``: the page of the queries that run on this machine, or of record files, over HTTP."""
+"""``pystorm-source ui``: the page of the queries on this machine or of record files, over HTTP or as a file; stacks."""
 
 import ipaddress
 import secrets
@@ -9,9 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from pystorm_source.cli.topology_argument import usage_errors
-from pystorm_source.errors import OptionError
+from pystorm_source.errors import OptionError, UsageError
 from pystorm_source.errors.packages import package
-from pystorm_source.observe.page.runs import Runs
+from pystorm_source.observe.page.document import document
+from pystorm_source.observe.page.runs import Runs, recorded, view_of
+from pystorm_source.records.question import ask
+from pystorm_source.records.record_folder import private_folders, question_paths
+from pystorm_source.records.standstill import Stacks
 
 BACKLOG = 64
 """Connections that the kernel keeps until the page is ready. More: memory. Less: a browser at once is refused."""
@@ -26,22 +30,82 @@ def ui(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write the page of the newest run into this file, and end."),
+    ] = None,
+    stacks: Annotated[
+        bool, typer.Option("--stacks", help="Print why queries stand still, without a browser, and end.")
+    ] = False,
 ) -> None:
     """Show what queries do, in a browser: the bottleneck, the topology, admission, partitions, errors.
 
     It reads the record files that each query of this package writes on its driver's machine: those of this user, or
     those in PATH, such as the folder of the option progress.path. It prints an address with a token, without which
-    nothing is served. It runs until Ctrl-C.
+    nothing is served. It runs until Ctrl-C. A page that --output wrote needs no network.
+
+    With --stacks it asks the tasks of all queries whose driver runs on this machine, as this user: which component is
+    in a call, since when, at which line, and what waits for it. The tasks go on meanwhile. A query with the option
+    feedback=off cannot be asked, and one whose first micro-batch has not begun has no task yet.
     """
     with usage_errors():
-        if path is not None and not path.exists():
-            raise OptionError(
-                f"PATH takes a record file, or a folder of them, such as that of the option progress.path. Given: "
-                f"{str(path)!r}, which does not exist",
-                code="PYSTORM_PATH_NOT_FOUND",
-            )
-        page_server = _page_server()
-        listener = _listener(host, port)
+        if stacks:
+            typer.echo(str(_stacks()))
+        elif output is not None:
+            _write(_newest(_existing(path)), output)
+            typer.echo(output)
+        else:
+            _serve(_existing(path), host, port)
+
+
+def _existing(path: Path | None) -> Path | None:
+    if path is not None and not path.exists():
+        raise OptionError(
+            f"PATH takes a record file, or a folder of them, such as that of the option progress.path. Given: "
+            f"{str(path)!r}, which does not exist",
+            code="PYSTORM_PATH_NOT_FOUND",
+        )
+    return path
+
+
+def _stacks() -> Stacks:
+    found = ask([path for folder in private_folders() for path in question_paths(folder)])
+    if not found:
+        raise UsageError(
+            "no query on this machine can be asked: run it on the driver's machine as the driver's user, while a "
+            "micro-batch runs, without feedback=off. Given: no driver that answers",
+            code="PYSTORM_NO_STACKS",
+        )
+    return Stacks(runs=found)
+
+
+def _newest(path: Path | None) -> Path:
+    """The record file of the run that wrote last."""
+    found = next(iter(Runs(path).paths().values()), None)
+    if found is None:
+        raise OptionError(
+            f"PATH holds no records, and --output writes the page of one run: give a record file, NAME-RUN.jsonl, as a "
+            f"query writes it into the folder of progress.path. Given: {str(path) if path else 'no driver that runs'}",
+            code="PYSTORM_INVALID_OPTION",
+        )
+    return found
+
+
+def _write(file: Path, page: Path) -> None:
+    text = document(view_of(recorded(file), file.stem))
+    try:
+        page.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OptionError(
+            f"--output cannot be written ({error.strerror}): give a file in a folder that is there and writable. "
+            f"Given: {str(page)!r}",
+            code="PYSTORM_NOT_WRITABLE",
+        ) from None
+
+
+def _serve(path: Path | None, host: str, port: int) -> None:
+    page_server = _page_server()
+    listener = _listener(host, port)
     token = secrets.token_urlsafe(32)  # 256 bits, in characters that an address may have
     typer.echo(f"http://{_authority(listener)}/{token}/")
     if not _is_loopback(listener):

@@ -562,7 +562,7 @@ CONDITIONS: dict[Code, Condition] = {
         "UsageError",
         "The tasks of a query cannot be asked what they do: the driver is on another machine or another user's, no "
         "task has begun, the query has ended, or it has the option `feedback=off`.",
-        "Run `pystorm-source stacks` on the driver's machine as its user, while a micro-batch runs.",
+        "Run `pystorm-source ui --stacks` on the driver's machine as its user, while a micro-batch runs.",
     ),
     "PYSTORM_ROWS_RETURNED": Condition(
         "TypeError",

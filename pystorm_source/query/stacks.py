@@ -68,7 +68,7 @@ def chosen(found: tuple[RunState, ...], run_id: str) -> Stacks:
 def _cannot_be_asked(why: str, run_id: object) -> UsageError:
     return UsageError(
         f"the tasks of the query cannot be asked, for {why}: ask while a micro-batch runs, on the driver's machine, by "
-        f"stacks(query) or pystorm-source stacks. Given: the query {run_id}",
+        f"stacks(query) or pystorm-source ui --stacks. Given: the query {run_id}",
         code="PYSTORM_NO_STACKS",
     )
 

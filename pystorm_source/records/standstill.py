@@ -115,7 +115,7 @@ class RunState(_Line, frozen=True, kw_only=True):
     unreadable: int = 0
 
     def __str__(self) -> str:
-        """The text that ``pystorm-source stacks`` prints."""
+        """The text that ``pystorm-source ui --stacks`` prints."""
         return "\n".join(_of_run(self))
 
 

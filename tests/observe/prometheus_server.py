@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pystorm_source.cli.metrics import FILES, FOLDER, Shipped
+import pystorm_source
 from testbed.kafka_broker import free_port
 from tests.missing import missing
 
-ALERTS = FOLDER / FILES[Shipped.alerts]
-DASHBOARD = FOLDER / FILES[Shipped.dashboard]
+FOLDER = Path(pystorm_source.__file__).parent / "conf" / "metrics"
+ALERTS = FOLDER / "alerts.yaml"
+DASHBOARD = FOLDER / "grafana.json"
 STARTS_SECONDS = 30
 
 

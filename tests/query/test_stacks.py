@@ -83,7 +83,7 @@ def test_a_lock_that_is_never_free_and_a_loop_that_never_ends_are_named(spark, t
 def test_the_command_finds_the_query_by_itself(spark, tmp_path):
     with started(spark, "Sleeps", tmp_path) as query:
         wait_until(lambda: asked(query), "an answer")
-        command = [sys.executable, "-m", "pystorm_source", "stacks"]
+        command = [sys.executable, "-m", "pystorm_source", "ui", "--stacks"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
     assert "topology 'Sleeps', run " in done.stdout

@@ -2,7 +2,7 @@
 
 ::
 
-    pystorm-source stacks ──▶ a socket in the driver's private folder ──▶ a frame to every task's process
+    pystorm-source ui --stacks ──▶ a socket in the driver's private folder ──▶ a frame to every task's process
                           ◀── a line of JSON for each answer          ◀── its answer, over the same connection
 
 The first line tells how many were asked; the last answer ends the connection. Only this user may enter the folder. If

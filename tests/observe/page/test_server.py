@@ -299,9 +299,10 @@ def test_a_port_that_is_taken_is_refused(tmp_path, page):
     assert done.returncode == 2 and "Address already in use" in done.stderr and f"{page[1]}" in done.stderr
 
 
-def test_history_writes_the_page_of_a_run(tmp_path):
-    path = write_run(tmp_path / "Orders-1.jsonl", [orders(batch) for batch in range(20)])
-    command = [sys.executable, "-m", "pystorm_source", "history", path.name]
+@pytest.mark.parametrize("given", ["Orders-1.jsonl", "."])
+def test_the_page_of_a_run_is_written_into_a_file(tmp_path, given):
+    write_run(tmp_path / "Orders-1.jsonl", [orders(batch) for batch in range(20)])
+    command = [sys.executable, "-m", "pystorm_source", "ui", given, "--output", "Orders-1.html"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "Orders-1.html\n")
     assert "Orders" in Path(tmp_path, "Orders-1.html").read_text()
@@ -310,6 +311,6 @@ def test_history_writes_the_page_of_a_run(tmp_path):
 @pytest.mark.parametrize("text", ["", "{}{}", "[1]\nnull\n"])
 def test_a_file_without_records_is_refused(tmp_path, text):
     (tmp_path / "x.jsonl").write_text(text)
-    command = [sys.executable, "-m", "pystorm_source", "history", "x.jsonl"]
+    command = [sys.executable, "-m", "pystorm_source", "ui", "x.jsonl", "--output", "x.html"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "holds no records" in done.stderr and not list(tmp_path.glob("*.html"))
