@@ -113,6 +113,24 @@ __all__ = [
     "ui",
 ]
 
+NOT_SHOWN = {
+    "Component",
+    "ComponentSpec",
+    "JavaBolt",
+    "JavaSpout",
+    "NonTransactionalMapState",
+    "OpaqueMapState",
+    "ShellBolt",
+    "ShellSpout",
+    "StormHandler",
+    "TicklessBatchingBolt",
+    "TransactionalMapState",
+    "TupleList",
+    "persistent_aggregate",
+}
+"""Importable as the others, and left out of what a notebook completes: names that only code for streamparse has, types
+that a topology does not need to name, and what belongs to the room ``states``."""
+
 _API = "pystorm_source.api"
 _OPERATOR = "pystorm_source.operator"
 _QUERY = "pystorm_source.query"
@@ -144,8 +162,8 @@ _MODULES = ("api", "clock", "errors", "exceptions", "limits", "options")
 
 
 def __dir__() -> list[str]:
-    """What is there for users: neither the modules that are imported by now nor what this one needs."""
-    return __all__
+    """What a user writes with: neither the modules that are imported by now nor what this one needs."""
+    return [name for name in __all__ if name not in NOT_SHOWN]
 
 
 def __getattr__(name: str) -> Any:
