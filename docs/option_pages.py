@@ -41,12 +41,13 @@ class Section(NamedTuple):
 
     @classmethod
     def of(cls, title: str, how: str, table: type[Options]) -> "Section":
-        """What a table has beyond the common keys, which stand before it."""
-        return cls(title, how, {key: field for key, field in fields_of(table).items() if key not in table.common})
+        """What a table has beyond the common keys, which stand before it, and the further ones, which stand behind."""
+        apart = {*table.common, *table.further}
+        return cls(title, how, {key: field for key, field in fields_of(table).items() if key not in apart})
 
 
 def sections() -> list[Section]:
-    """The common keys, then those of the source and the engine, then those of the ready-made spouts by name."""
+    """The common keys, then those of the source and the engine, those of the ready-made spouts by name, the further."""
     found = [
         Section(
             "Common",
@@ -67,9 +68,23 @@ def sections() -> list[Section]:
             JournalOptions,
         ),
     ]
-    for table, names in of_spouts().items():
+    tables = of_spouts()
+    for table, names in tables.items():
         how = f"Options of the reader, config of a topology, or of the component: `{names[-1]}.spec(config={{...}})`."
-        found.append(Section.of(", ".join(names), how, table))
+        section = Section.of(", ".join(names), how, table)
+        base = table.__base__
+        if base in tables:
+            own = {key: field for key, field in section.fields.items() if key not in fields_of(base)}
+            section = Section(section.title, f"{how}\nThose of {tables[base][0]} are its options, too.", own)
+        found.append(section)
+    found.append(
+        Section(
+            "Further keys",
+            "Few jobs need them; they are set as the keys above.\nThese are how each situation waits, names that "
+            "Storm, streamparse and Spark's source `kafka` have, and a few bounds.",
+            {key: fields_of(table)[key] for table in (*TABLES, *of_spouts()) for key in table.further},
+        )
+    )
     return found
 
 
@@ -87,7 +102,7 @@ def yaml() -> str:
     shown: set[str] = set()
     lines = ["# Every option with its default.", f"# {GENERATED.replace('`', '')}"]
     for section in sections():
-        lines += ["", f"# --- {section.title}: {section.how.replace('`', '')}"]
+        lines += ["", f"# --- {section.title}: {section.how.replace('`', '').splitlines()[0]}"]
         for key, field in section.fields.items():
             if key in shown:
                 continue

@@ -16,6 +16,7 @@ class JournalOptions(Options, frozen=True, kw_only=True):
     """Where tuples of spouts without offsets are journaled, and when the journal is forced to disk."""
 
     common = ("journal.path",)
+    further = ("journal.segment.bytes",)
 
     path: Annotated[
         str,

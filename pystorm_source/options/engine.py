@@ -88,6 +88,32 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         "topology.max.spout.retries",
         "topology.dead.letter",
     )
+    further = (
+        *(
+            f"topology.{situation}.wait.{key}"
+            for situation in ("spout", "bolt", "backpressure")
+            for key in (
+                "park.microsec",
+                "progressive.level1.count",
+                "progressive.level2.count",
+                "progressive.level3.sleep.millis",
+            )
+        ),
+        "topology.debug",
+        "topology.enable.message.timeouts",
+        "topology.environment",
+        "topology.fields.grouping.hash",
+        "topology.name",
+        "topology.producer.batch.dynamic",
+        "topology.rate.limit.redis.prefix",
+        "topology.spout.recvq.skips",
+        "topology.testing.always.try.serialize",
+        "pystorm.log.path",
+        "pystorm.log.file",
+        "pystorm.log.format",
+        "pystorm.log.max_bytes",
+        "pystorm.log.backup_count",
+    )
     takes_json = frozenset(("topology.retry.on",))
 
     scheduler: Annotated[

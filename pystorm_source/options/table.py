@@ -30,6 +30,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The keys that end a batch read: a stream refuses them."""
     common: ClassVar[tuple[str, ...]] = ()
     """The keys that most jobs look at, in the order in which the pages show them, before all others."""
+    further: ClassVar[tuple[str, ...]] = ()
+    """The keys that few jobs look at: the pages show them behind all others."""
     usual: ClassVar[tuple[str, ...]] = ()
     """Keys out of its families that most users know: proposed if a key is near to one of them."""
     takes_json: ClassVar[frozenset[str]] = frozenset()

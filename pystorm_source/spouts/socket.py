@@ -27,6 +27,8 @@ MOST_PAUSE = 30.0
 class SocketOptions(Options, frozen=True, kw_only=True):
     """Options of SocketSpout; the first two are those of Spark's socket source."""
 
+    further = ("socket.connect.timeout.millis", "socket.reconnect.millis", "socket.max.line.bytes")
+
     host: Annotated[str, Meta(min_length=1, description="Host to connect to, by name or address.")]
     port: Annotated[int, Meta(ge=1, le=65_535, description="Port to connect to.")]
     encoding: Annotated[str, Meta(description="Encoding of the lines; in it a line must end with the byte 0x0A.")] = (

@@ -45,7 +45,14 @@ def test_the_common_keys_come_first_and_are_few():
 
 def test_what_a_table_says_of_its_keys_is_said_of_keys_that_it_has():
     for table in ALL:
-        assert {*table.common, *table.takes_json, *table.for_batches} <= set(fields_of(table))
+        assert {*table.common, *table.further, *table.takes_json, *table.for_batches} <= set(fields_of(table))
+
+
+def test_at_most_a_hundred_keys_stand_before_the_further_ones():
+    *first, further = option_pages.sections()
+    assert further.title == "Further keys"
+    keys = [key for section in first for key in section.fields]
+    assert len(set(keys)) <= 100 and not set(keys) & set(further.fields)
 
 
 def test_the_typed_options_are_those_of_the_tables():

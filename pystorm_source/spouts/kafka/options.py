@@ -18,6 +18,15 @@ from pystorm_source.types.json_values import json_of
 class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     """Options of the Kafka spouts: set by ``KafkaSpout.spec``, in a config, or as options of the reader."""
 
+    further = (
+        "startingOffsetsByTimestampStrategy",
+        "endingTimestamp",
+        "endingOffsetsByTimestamp",
+        "groupIdPrefix",
+        "kafkaConsumer.pollTimeoutMs",
+        "fetchOffset.numRetries",
+        "fetchOffset.retryIntervalMs",
+    )
     usual: ClassVar[tuple[str, ...]] = ("kafka.bootstrap.servers", "kafka.group.id", "kafka.isolation.level")
 
     client: Annotated[
