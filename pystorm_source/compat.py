@@ -47,7 +47,7 @@ class _Alias(ModuleType):
     def __getattr__(self, name: str) -> Any:
         raise AttributeMissingError(
             f"pystorm_source has no {name!r} for {self.__name__!r}; docs/MIGRATING.md lists the names that are kept",
-            code="PYSTORM_ATTRIBUTE_MISSING",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
     def __reduce__(self) -> Any:

@@ -41,7 +41,7 @@ cdef class CompiledBolt(BoltBase):
     cdef int process_tuple(self, Tuple tup) except -1:
         raise coded(
             NotImplementedError,
-            "PYSTORM_METHOD_MISSING",
+            "PYSTORM_INVALID_COMPONENT",
             f"{type(self).__name__} must define cdef int process_tuple(self, Tuple tup) except -1",
         )
 

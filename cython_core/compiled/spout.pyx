@@ -30,7 +30,7 @@ cdef class CompiledSpout(SpoutBase):
     cdef int next_emit(self) except -1:
         raise coded(
             NotImplementedError,
-            "PYSTORM_METHOD_MISSING",
+            "PYSTORM_INVALID_COMPONENT",
             f"{type(self).__name__} must define cdef int next_emit(self) except -1",
         )
 

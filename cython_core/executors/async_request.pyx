@@ -70,7 +70,7 @@ cdef class AsyncRequest(DelayedOperation):
         if self.outcome == EXPIRED or self.outcome == CANCELLED:
             raise coded(
                 ValueError,
-                "PYSTORM_ANCHOR_CLOSED",
+                "PYSTORM_INVALID_ANCHOR",
                 f"{name_of(self.line.collector.instance)}.{method}: the request was given up, as its time was "
                 f"over, its tree has failed or its task ends; Given: {shown(self.tup)}"
             )
@@ -99,7 +99,7 @@ cdef class AsyncRequest(DelayedOperation):
             return 0
         error = coded(
             ValueError,
-            "PYSTORM_ANCHOR_CLOSED",
+            "PYSTORM_INVALID_ANCHOR",
             f"{name_of(self.line.collector.instance)}.emit: its {self.method}() has returned: await what it starts, or "
             f"emit with anchors=[]; Given: {shown(arguments[0])}"
         )

@@ -313,7 +313,7 @@ cdef class ArrowBase(BoltBase):
         if len(mask) != tup.num_rows:
             raise coded(
                 ValueError,
-                "PYSTORM_NOT_A_TUPLE",
+                "PYSTORM_INVALID_ANCHOR",
                 f"{name_of(self)}.fail: a mask has a value for each of the {tup.num_rows} rows; Given: {shown(rows)}",
             )
         cause = kind_of(error, retry)
@@ -325,7 +325,7 @@ cdef bint verdict_by_protocol(object component, str method, object given) except
     if given is None:
         raise coded(
             ValueError,
-            "PYSTORM_NOT_A_TUPLE",
+            "PYSTORM_INVALID_ANCHOR",
             f"{name_of(component)}.{method} takes a tuple or its id; Given: None",
         )
     if collector_or_none(component) is not None:

@@ -160,7 +160,7 @@ cdef class BoltOutputCollector(OutputCollector):
         if known is None or (known[0] if isinstance(known[0], pa.RecordBatch) else known[0]()) is not batch:
             raise coded(
                 ValueError,
-                "PYSTORM_NOT_A_TUPLE",
+                "PYSTORM_INVALID_ANCHOR",
                 f"{name_of(self.instance)}.{method} takes the batch that process_batch was given, itself, and until "
                 f"that has returned if it acks or fails the rows; Given: {shown(batch)}",
             )
@@ -316,7 +316,7 @@ cdef int check_open(BoltOutputCollector collector, Tuple anchor) except -1:
     if anchor.verdict != OPEN:
         raise coded(
             ValueError,
-            "PYSTORM_ANCHOR_CLOSED",
+            "PYSTORM_INVALID_ANCHOR",
             f"{name_of(collector.instance)}.emit: Anchored onto {anchor.id} after ack/fail: emit first, then "
             f"{'ack' if anchor.verdict == ACKED else 'fail'}, or emit with anchors=[]; Given: {shown(anchor)}"
         )

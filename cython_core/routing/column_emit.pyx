@@ -82,7 +82,7 @@ cdef Py_ssize_t length_of(tuple columns, tuple ids) except -1:
         if PyTuple_GET_SIZE(<object>PyTuple_GET_ITEM(columns, i)) != rows:
             raise coded(
                 ValueError,
-                "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH",
+                "PYSTORM_WRONG_NUMBER_OF_FIELDS",
                 f"emit_many takes columns of the same length, a value of each field for every row"
                 f"{'' if ids is None else ', and as many tup_ids'}; "
                 f"Given: columns of {[len(each) for each in columns]} values"

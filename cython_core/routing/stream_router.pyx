@@ -445,7 +445,7 @@ cdef class StreamRouter:
         except Exception as error:
             raise coded(
                 TypeError,
-                "PYSTORM_VALUE_NOT_COPYABLE",
+                "PYSTORM_VALUE_DOES_NOT_FIT",
                 f"topology.testing.always.try.serialize: the values of stream {self.source.stream!r} of "
                 f"{self.source.component!r} cannot be copied ({type(error).__name__}: {error}): emit plain data; "
                 f"Given: {shown(payload)}"
@@ -455,7 +455,7 @@ cdef class StreamRouter:
         kind = TypeError if not isinstance(answer, (list, tuple)) else ValueError
         return coded(
             kind,
-            "PYSTORM_INVALID_GROUPING_ANSWER",
+            "PYSTORM_INVALID_RETURN_VALUE",
             f"{type(route.custom).__name__}.choose_tasks, the grouping of stream {self.source.stream!r} of "
             f"{self.source.component!r}, must answer {wanted}; Given: {shown(answer)}"
         )

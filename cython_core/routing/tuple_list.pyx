@@ -45,7 +45,7 @@ cdef class TupleList:
         self.tuples = list(tuples)
         for each in self.tuples:
             if not isinstance(each, Tuple):
-                raise coded(TypeError, "PYSTORM_NOT_A_TUPLE", f"a TupleList is one of Tuples; Given: {shown(each)}")
+                raise coded(TypeError, "PYSTORM_INVALID_ANCHOR", f"a TupleList is one of Tuples; Given: {shown(each)}")
         self.rows = PyList_GET_SIZE(self.tuples)
         self.single = True
 

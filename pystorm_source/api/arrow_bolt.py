@@ -59,5 +59,5 @@ class ArrowBolt(ArrowBase, Bolt):
                 written to.
         """
         raise MethodMissingError(
-            f"{type(self).__name__} must define process_batch(batch)", code="PYSTORM_METHOD_MISSING"
+            f"{type(self).__name__} must define process_batch(batch)", code="PYSTORM_INVALID_COMPONENT"
         )

@@ -43,7 +43,7 @@ class AsyncBolt(AsyncBase, Bolt):
             tup (Tuple): the tuple. Its values are shared with other receivers: do not change them.
         """
         raise MethodMissingError(
-            f"{type(self).__name__} must define async def process(tup)", code="PYSTORM_METHOD_MISSING"
+            f"{type(self).__name__} must define async def process(tup)", code="PYSTORM_INVALID_COMPONENT"
         )
 
     def is_overload(self, error: BaseException) -> bool:

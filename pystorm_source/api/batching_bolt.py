@@ -67,7 +67,7 @@ class BatchingBolt(BatchingBase, Bolt):
             tups (list[Tuple]): the tuples, oldest first; never empty.
         """
         raise MethodMissingError(
-            f"{type(self).__name__} must define process_batch(key, tups)", code="PYSTORM_METHOD_MISSING"
+            f"{type(self).__name__} must define process_batch(key, tups)", code="PYSTORM_INVALID_COMPONENT"
         )
 
     def emit(  # type: ignore[override]

@@ -53,7 +53,7 @@ class Bolt(Component, BoltBase):
         Args:
             tup (Tuple): the tuple. Its values are shared with other receivers: do not change them.
         """
-        raise MethodMissingError(f"{type(self).__name__} must define process(tup)", code="PYSTORM_METHOD_MISSING")
+        raise MethodMissingError(f"{type(self).__name__} must define process(tup)", code="PYSTORM_INVALID_COMPONENT")
 
     def idempotency_key(self, tup: Tuple) -> str:
         """A text that names the input row of a tuple, for services that must do each row once: it is the same whenever

@@ -122,7 +122,7 @@ class ComponentSpec:
             raise StreamNotDeclaredError(
                 f"{self.label!r} declares the streams: {', '.join(names) or 'none'}"
                 f"{nearest(stream, names) or '.'} Given: {given(stream)}",
-                code="PYSTORM_STREAM_NOT_DECLARED",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         return GlobalStreamId(self, stream)
 

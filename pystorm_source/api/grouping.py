@@ -66,7 +66,7 @@ class Grouping:
     def __init__(self, kind: str, names: Any = (), custom: Any = None):
         if not isinstance(kind, str) or kind not in KINDS:
             raise TopologyError(
-                f"a grouping is one of {', '.join(KINDS)}. Given: {given(kind)}", code="PYSTORM_INVALID_GROUPING"
+                f"a grouping is one of {', '.join(KINDS)}. Given: {given(kind)}", code="PYSTORM_INVALID_TOPOLOGY"
             )
         if not isinstance(names, (list, tuple)):
             raise ArgumentTypeError(
@@ -77,7 +77,7 @@ class Grouping:
             if not names:
                 raise TopologyError(
                     f"a {kind} grouping needs at least one field, such as Grouping.{kind}('word'). Given: none",
-                    code="PYSTORM_INVALID_GROUPING",
+                    code="PYSTORM_INVALID_TOPOLOGY",
                 )
             for name in names:
                 if not isinstance(name, str):

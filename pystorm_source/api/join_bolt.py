@@ -68,7 +68,9 @@ class JoinBolt(JoinBase, Bolt):
         Args:
             tups (dict[str, Tuple]): name of the input → its tuple, of each input one.
         """
-        raise MethodMissingError(f"{type(self).__name__} must define process_join(tups)", code="PYSTORM_METHOD_MISSING")
+        raise MethodMissingError(
+            f"{type(self).__name__} must define process_join(tups)", code="PYSTORM_INVALID_COMPONENT"
+        )
 
     def process_expired(self, tups: dict[str, Tuple]) -> None:
         """Handles tuples whose time was over before all were there. Unless overridden nothing becomes of them, as of

@@ -96,7 +96,7 @@ class PartitionedSpout(Spout):
             list[str]: their names. One that is missing was lost: see ``Snapshot.retired`` and ``failOnDataLoss``.
         """
         raise MethodMissingError(
-            f"{type(self).__name__} must define partitions() or snapshot()", code="PYSTORM_METHOD_MISSING"
+            f"{type(self).__name__} must define partitions() or snapshot()", code="PYSTORM_INVALID_COMPONENT"
         )
 
     def earliest(self, partition: str) -> int:
@@ -120,7 +120,7 @@ class PartitionedSpout(Spout):
             int: the offset. It must be readable already: a task may open the range at once.
         """
         raise MethodMissingError(
-            f"{type(self).__name__} must define latest(partition) or snapshot()", code="PYSTORM_METHOD_MISSING"
+            f"{type(self).__name__} must define latest(partition) or snapshot()", code="PYSTORM_INVALID_COMPONENT"
         )
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
@@ -198,7 +198,7 @@ class PartitionedSpout(Spout):
             end (int): one past the last offset.
         """
         raise MethodMissingError(
-            f"{type(self).__name__} must define open(partition, start, end)", code="PYSTORM_METHOD_MISSING"
+            f"{type(self).__name__} must define open(partition, start, end)", code="PYSTORM_INVALID_COMPONENT"
         )
 
     def next_tuple(self) -> Any:
@@ -211,7 +211,7 @@ class PartitionedSpout(Spout):
             Any: False at the end of the range; anything else goes on.
         """
         raise MethodMissingError(
-            f"{type(self).__name__} must define next_tuple() or next_batch()", code="PYSTORM_METHOD_MISSING"
+            f"{type(self).__name__} must define next_tuple() or next_batch()", code="PYSTORM_INVALID_COMPONENT"
         )
 
     def next_batch(self) -> Any:
@@ -221,7 +221,7 @@ class PartitionedSpout(Spout):
             pyarrow.RecordBatch | None: the next rows of the range; None at its end.
         """
         raise MethodMissingError(
-            f"{type(self).__name__} must define next_tuple() or next_batch()", code="PYSTORM_METHOD_MISSING"
+            f"{type(self).__name__} must define next_tuple() or next_batch()", code="PYSTORM_INVALID_COMPONENT"
         )
 
     def close(self) -> None:

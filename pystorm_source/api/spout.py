@@ -40,7 +40,7 @@ class Spout(Component, SpoutBase):
             Any: False if the micro-batch gets nothing more from this spout. Anything else without an emit says that
                 there is nothing now.
         """
-        raise MethodMissingError(f"{type(self).__name__} must define next_tuple()", code="PYSTORM_METHOD_MISSING")
+        raise MethodMissingError(f"{type(self).__name__} must define next_tuple()", code="PYSTORM_INVALID_COMPONENT")
 
     def activate(self) -> None:
         """Called before the spout is asked for the tuples of a micro-batch."""

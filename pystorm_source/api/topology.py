@@ -45,7 +45,7 @@ class _Thrift:
         raise AttributeMissingError(
             f"no Thrift structures are made here: {owner.__name__}.specs holds the components, and "
             f"`pystorm-source draw` shows them. Given: {owner.__name__}.{self.name}",
-            code="PYSTORM_ATTRIBUTE_MISSING",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
 
@@ -186,7 +186,7 @@ class Topology:
                     f"input of {spec.label!r} ({spec.component_cls.__name__}): stream {one.stream.name!r} of "
                     f"{one.producer.label!r} is given twice, with two groupings; keep one. "
                     f"Given: {same.grouping} and {one.grouping}",
-                    code="PYSTORM_INVALID_GROUPING",
+                    code="PYSTORM_INVALID_TOPOLOGY",
                 )
         return tuple(found.values())
 
@@ -220,7 +220,7 @@ class Topology:
             )
             raise TopologyError(
                 f"input of {spec.label!r} ({spec.component_cls.__name__}): {remedy}. Given: {grouping}",
-                code="PYSTORM_INVALID_GROUPING",
+                code="PYSTORM_INVALID_TOPOLOGY",
             )
         unknown = [name for name in grouping.names if name not in stream.fields]
         if unknown:
@@ -228,7 +228,7 @@ class Topology:
                 f"{grouping.kind} grouping of {spec.label!r} ({spec.component_cls.__name__}): stream {stream.name!r} "
                 f"of {producer.label!r} has the fields {list(stream.fields)!r}"
                 f"{nearest(unknown[0], stream.fields) or '.'} Given: {given(unknown)}",
-                code="PYSTORM_INVALID_GROUPING",
+                code="PYSTORM_INVALID_TOPOLOGY",
             )
         return Subscription(producer, stream, grouping)
 

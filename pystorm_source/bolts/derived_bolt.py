@@ -141,7 +141,7 @@ def _columns(bolt: str, label: str, stream: Stream, needed: list[str] | None) ->
             raise SchemaError(
                 f"{bolt!r} needs the types of its columns, and {label!r} declares none of {name!r}: declare one, such "
                 f"as '{name} string'. Given: {_listed(stream)}",
-                code="PYSTORM_UNTYPED_FIELDS",
+                code="PYSTORM_INVALID_TYPE",
             )
         ddl[name] = found
     schema = pa.schema([(name, field_type(each, f"field {name!r} of {label}")) for name, each in ddl.items()])

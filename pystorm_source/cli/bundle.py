@@ -165,7 +165,7 @@ def _options(files: list[Path]) -> dict[str, Any]:
             raise OptionError(
                 f"--config takes a file of options as YAML or JSON, such as that of the option config "
                 f"({type(error).__name__}). Given: {str(file)!r}",
-                code="PYSTORM_INVALID_CONFIG",
+                code="PYSTORM_INVALID_OPTION",
             ) from None
     return found
 

@@ -60,7 +60,7 @@ def package_of(name: str) -> str:
         raise OptionError(
             f"NAME is letters, digits, '-' and '_', begins with a letter and is no keyword of Python, such as "
             f"word-count. Given: {name!r}",
-            code="PYSTORM_INVALID_NAME",
+            code="PYSTORM_INVALID_OPTION",
         )
     return package
 
@@ -77,13 +77,13 @@ def make_project(name: str, where: Path, kind: str = "words") -> Path:
     if target.exists():
         raise OptionError(
             f"the folder is there already: remove it, or choose another NAME. Given: {name!r}",
-            code="PYSTORM_INVALID_NAME",
+            code="PYSTORM_INVALID_OPTION",
         )
     if package in TAKEN or package in sys.stdlib_module_names or importlib.util.find_spec(package) is not None:
         raise OptionError(
             f"a package {package!r} is there already, and one of the two would hide the other: choose another NAME. "
             f"Given: {name!r}",
-            code="PYSTORM_INVALID_NAME",
+            code="PYSTORM_INVALID_OPTION",
         )
     templates = resources.files("pystorm_source.cli") / "quickstart_files"
     try:

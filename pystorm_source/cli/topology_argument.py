@@ -80,7 +80,7 @@ def _check_keys(given: Iterable[str], own: set[str], plan: Plan) -> None:
             raise OptionError(
                 f"option {key!r} is for a reader of Spark's: this command reads without one; leave it out here. "
                 f"Given: {key!r}",
-                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
+                code="PYSTORM_OPTION_NOT_SUPPORTED",
             )
         if near := difflib.get_close_matches(lowered, every, n=1, cutoff=NEAR):
             raise OptionError(
@@ -97,7 +97,7 @@ def _loaded(reference: str) -> type[Topology]:
         raise OptionError(
             f"TOPOLOGY is PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS; in this folder there "
             f"{f'are: {_listed(here)}' if here else 'is none: go to that of your project'}. Given: {reference!r}",
-            code="PYSTORM_TOPOLOGY_NOT_FOUND",
+            code="PYSTORM_NAME_NOT_FOUND",
         )
     try:
         return load_reference(reference)

@@ -43,14 +43,14 @@ def load_reference(reference: str) -> type[Topology]:
         if name not in topologies:
             raise OptionError(
                 f"{path} has no Topology {name!r}; it has: {_names(topologies)}. Given: {reference!r}",
-                code="PYSTORM_TOPOLOGY_NOT_FOUND",
+                code="PYSTORM_NAME_NOT_FOUND",
             )
         return topologies[name]
     if len(topologies) != 1:
         remedy = "name one, such as " + f"{path}:{next(iter(topologies))}" if topologies else "it needs one"
         raise OptionError(
             f"{path} defines these topologies: {_names(topologies)}; {remedy}. Given: {reference!r}",
-            code="PYSTORM_TOPOLOGY_NOT_FOUND",
+            code="PYSTORM_NAME_NOT_FOUND",
         )
     return next(iter(topologies.values()))
 

@@ -166,7 +166,7 @@ class UsageError(PystormError):
         TopologyError
     """
 
-    code: Code = "PYSTORM_USAGE_ERROR"
+    code: Code = "PYSTORM_ERROR"
 
 
 class TopologyError(UsageError, ValueError):
@@ -247,10 +247,10 @@ class MethodMissingError(UsageError, NotImplementedError):
         ...     outputs = ["word string"]
         >>> Lazy().process(None)
         Traceback (most recent call last):
-        pystorm_source.errors.MethodMissingError: [PYSTORM_METHOD_MISSING] Lazy must define process(tup)
+        pystorm_source.errors.MethodMissingError: [PYSTORM_INVALID_COMPONENT] Lazy must define process(tup)
     """
 
-    code: Code = "PYSTORM_METHOD_MISSING"
+    code: Code = "PYSTORM_INVALID_COMPONENT"
 
 
 class AttributeMissingError(UsageError, AttributeError):
@@ -261,10 +261,10 @@ class AttributeMissingError(UsageError, AttributeError):
         ...     pass
         >>> Numbers.thrift_spouts
         Traceback (most recent call last):
-        pystorm_source.errors.AttributeMissingError: [PYSTORM_ATTRIBUTE_MISSING] no Thrift structures are made here: ...
+        pystorm_source.errors.AttributeMissingError: [PYSTORM_NOT_SUPPORTED] no Thrift structures are made here: ...
     """
 
-    code: Code = "PYSTORM_ATTRIBUTE_MISSING"
+    code: Code = "PYSTORM_NOT_SUPPORTED"
 
 
 class StreamNotDeclaredError(UsageError, KeyError):
@@ -274,10 +274,10 @@ class StreamNotDeclaredError(UsageError, KeyError):
         >>> from pystorm_source.spouts import MemorySpout
         >>> MemorySpout.spec(name="numbers", fields=["n long"], rows=[[1]])["odd"]
         Traceback (most recent call last):
-        pystorm_source.errors.StreamNotDeclaredError: [PYSTORM_STREAM_NOT_DECLARED] 'numbers' declares ...
+        pystorm_source.errors.StreamNotDeclaredError: [PYSTORM_INVALID_ARGUMENT] 'numbers' declares ...
     """
 
-    code: Code = "PYSTORM_STREAM_NOT_DECLARED"
+    code: Code = "PYSTORM_INVALID_ARGUMENT"
 
 
 class ComponentNotFoundError(UsageError, KeyError):
@@ -287,10 +287,10 @@ class ComponentNotFoundError(UsageError, KeyError):
         >>> from pystorm_source.records.record import ComponentProgress, TopologyProgress
         >>> TopologyProgress(components=(ComponentProgress(name="price"),)).component("prise")
         Traceback (most recent call last):
-        pystorm_source.errors.ComponentNotFoundError: [PYSTORM_COMPONENT_NOT_FOUND] the topology has ...
+        pystorm_source.errors.ComponentNotFoundError: [PYSTORM_INVALID_ARGUMENT] the topology has ...
     """
 
-    code: Code = "PYSTORM_COMPONENT_NOT_FOUND"
+    code: Code = "PYSTORM_INVALID_ARGUMENT"
 
 
 class TopologyTimeoutError(UsageError, TimeoutError):

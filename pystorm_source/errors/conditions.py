@@ -1,7 +1,8 @@
 """The conditions in which this package raises an error: a stable code for each, with its cause and its remedy.
 
 A code stands before the message, ``[PYSTORM_UNKNOWN_OPTION] unknown option …``, and in the error's attribute ``code``.
-Codes stay: a new meaning gets a new code. ``docs/ERRORS.md`` is printed from this table.
+Codes stay: a new meaning gets a new code, if a user has something else to do then. ``docs/ERRORS.md`` is printed from
+this table.
 """
 
 from typing import Literal, NamedTuple
@@ -9,71 +10,47 @@ from typing import Literal, NamedTuple
 Code = Literal[
     # the package as a whole
     "PYSTORM_ERROR",
-    "PYSTORM_USAGE_ERROR",
     "PYSTORM_INTERNAL_ERROR",
     "PYSTORM_INVALID_ARGUMENT",
     "PYSTORM_WRONG_TYPE",
     "PYSTORM_NOT_SUPPORTED",
-    "PYSTORM_ATTRIBUTE_MISSING",
     # options
     "PYSTORM_INVALID_OPTION",
     "PYSTORM_UNKNOWN_OPTION",
     "PYSTORM_MISSING_OPTION",
     "PYSTORM_OPTIONS_CONFLICT",
-    "PYSTORM_OPTION_NOT_FOR_THIS_READ",
     "PYSTORM_OPTION_NOT_SUPPORTED",
-    "PYSTORM_INVALID_CONFIG",
     "PYSTORM_INVALID_OFFSETS",
-    "PYSTORM_INVALID_NAME",
     "PYSTORM_NOT_WRITABLE",
     "PYSTORM_PATH_NOT_FOUND",
-    "PYSTORM_UNKNOWN_ENVIRONMENT",
     "PYSTORM_SPOUT_WITHOUT_OFFSETS",
     # modules and versions
-    "PYSTORM_TOPOLOGY_NOT_FOUND",
     "PYSTORM_NAME_NOT_FOUND",
     "PYSTORM_IMPORT_FAILED",
     "PYSTORM_MODULE_NOT_FOUND",
     "PYSTORM_PACKAGE_MISSING",
     "PYSTORM_MODULE_MISSING_ON_EXECUTOR",
     "PYSTORM_PACKAGE_IN_THE_WAY",
-    "PYSTORM_VERSIONS_DIFFER",
     "PYSTORM_CODE_DIFFERS",
     "PYSTORM_COMPILED_FOR_ANOTHER_VERSION",
     "PYSTORM_CANNOT_PICKLE",
     # topologies
     "PYSTORM_INVALID_TOPOLOGY",
-    "PYSTORM_INVALID_GROUPING",
-    "PYSTORM_NOT_A_TOPOLOGY",
     "PYSTORM_INVALID_COMPONENT",
-    "PYSTORM_METHOD_MISSING",
     "PYSTORM_INVALID_ANSWER",
     "PYSTORM_SPOUTS_NEVER_MEET",
     "PYSTORM_CANNOT_BE_CUT",
-    "PYSTORM_INVALID_JOIN",
-    "PYSTORM_INVALID_TEST",
     "PYSTORM_CONTRACT_BROKEN",
     "PYSTORM_TOPOLOGY_DOES_NOT_END",
     # streams and types
     "PYSTORM_SCHEMA_MISMATCH",
     "PYSTORM_INVALID_TYPE",
-    "PYSTORM_UNTYPED_FIELDS",
-    "PYSTORM_FORMAT_MISMATCH",
     "PYSTORM_MALFORMED_RECORD",
-    "PYSTORM_NO_OPEN_STREAM",
-    "PYSTORM_STREAM_NOT_FOUND",
-    "PYSTORM_STREAM_NOT_DECLARED",
-    "PYSTORM_COMPONENT_NOT_FOUND",
-    "PYSTORM_SEVERAL_STREAMS",
-    "PYSTORM_DEAD_LETTERS_UNREAD",
     # checkpoints and the journal
     "PYSTORM_CHECKPOINT_DAMAGED",
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
     "PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION",
     "PYSTORM_CHECKPOINT_TOO_OLD",
-    "PYSTORM_PAR_CHANGED",
-    "PYSTORM_JOURNAL_DAMAGED",
-    "PYSTORM_JOURNAL_OF_OTHER_FIELDS",
     "PYSTORM_JOURNAL_UNREACHABLE",
     "PYSTORM_ATTEMPT_SUPERSEDED",
     "PYSTORM_PERMITS_UNREACHABLE",
@@ -81,7 +58,6 @@ Code = Literal[
     # map states
     "PYSTORM_BATCH_BEHIND_STATE",
     "PYSTORM_STATE_OF_ANOTHER_KIND",
-    "PYSTORM_UNKNOWN_STORE",
     "PYSTORM_STORE_UNREACHABLE",
     # other systems
     "PYSTORM_EXTERNAL_FAILURE",
@@ -89,17 +65,12 @@ Code = Literal[
     "PYSTORM_KAFKA_UNREACHABLE",
     "PYSTORM_KAFKA_REFUSES",
     "PYSTORM_KAFKA_TOPIC_NOT_FOUND",
-    "PYSTORM_TOKEN_FAILED",
     "PYSTORM_REGISTRY_UNREACHABLE",
-    "PYSTORM_REGISTRY_REFUSES",
-    "PYSTORM_JAVA_NOT_FOUND",
     # while a topology runs
     "PYSTORM_TUPLE_FAILED",
     "PYSTORM_TUPLE_TIMED_OUT",
-    "PYSTORM_COMPONENT_FAILED",
     # what a query did
     "PYSTORM_NO_PROGRESS",
-    "PYSTORM_SEVERAL_SOURCES",
     "PYSTORM_NO_STACKS",
     # emits
     "PYSTORM_ROWS_RETURNED",
@@ -107,20 +78,15 @@ Code = Literal[
     "PYSTORM_UNKNOWN_FIELD",
     "PYSTORM_EMIT_NOT_A_LIST",
     "PYSTORM_WRONG_NUMBER_OF_FIELDS",
-    "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH",
     "PYSTORM_VALUE_DOES_NOT_FIT",
     "PYSTORM_OFFSET_MISSING",
     "PYSTORM_OFFSET_OUT_OF_RANGE",
     "PYSTORM_INVALID_ANCHOR",
-    "PYSTORM_ANCHOR_CLOSED",
     "PYSTORM_EMIT_OUTSIDE_OF_RUN",
     "PYSTORM_INVALID_DIRECT_TASK",
-    "PYSTORM_INVALID_GROUPING_ANSWER",
     "PYSTORM_VALUE_WITHOUT_HASH",
-    "PYSTORM_VALUE_NOT_COPYABLE",
     "PYSTORM_MESSAGE_ID_MISSING",
     "PYSTORM_TASK_IDS_UNKNOWN",
-    "PYSTORM_NOT_A_TUPLE",
     "PYSTORM_INVALID_RETURN_VALUE",
 ]
 
@@ -137,13 +103,8 @@ class Condition(NamedTuple):
 CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_ERROR": Condition(
         "PystormError",
-        "An error of a class of yours that is derived from `PystormError` and names no code.",
-        "Read the message; or derive the class from `UsageError` or `WorldError`.",
-    ),
-    "PYSTORM_USAGE_ERROR": Condition(
-        "UsageError",
-        "An error of a class of yours that is derived from `UsageError` and names no code.",
-        "Read the message: something that the user wrote is wrong, and no retry helps.",
+        "An error of a class of yours that is derived from `PystormError` or `UsageError` and names no code.",
+        "Read the message; or derive the class from `WorldError`, if something outside is the cause.",
     ),
     "PYSTORM_INTERNAL_ERROR": Condition(
         "InternalError",
@@ -151,28 +112,26 @@ CONDITIONS: dict[Code, Condition] = {
         "Report it with the whole message and the traceback.",
     ),
     "PYSTORM_INVALID_ARGUMENT": Condition(
-        "ArgumentError",
-        "An argument of a call has a value that makes no sense.",
+        "UsageError",
+        "An argument of a call has a value that makes no sense, or names a stream, component or store that is not "
+        "there.",
         "Give one of the values that the message names.",
     ),
     "PYSTORM_WRONG_TYPE": Condition(
-        "ArgumentTypeError",
+        "UsageError",
         "An argument of a call or a declaration has another type than it must have.",
-        "Give what the message asks for, which is often a list of names or a spec; look at the order of the arguments.",
+        "Give what the message asks for, which is often a list of names, a spec, or a topology's class instead of an "
+        "object of it; look at the order of the arguments.",
     ),
     "PYSTORM_NOT_SUPPORTED": Condition(
-        "NotSupportedError",
-        "A name of streamparse's can be imported, and what it does needs Storm or Java.",
-        "Write it in Python as the message says (`docs/MIGRATING.md`).",
-    ),
-    "PYSTORM_ATTRIBUTE_MISSING": Condition(
-        "AttributeMissingError",
-        "An attribute or name of streamparse's was asked for that this package does not have.",
+        "UsageError",
+        "A name of streamparse's that this package does not have, or that can be imported and needs Storm or Java.",
         "Take what the message names instead (`docs/MIGRATING.md`).",
     ),
     "PYSTORM_INVALID_OPTION": Condition(
         "OptionError",
-        "The value of an option has the wrong form or type, or is out of bounds.",
+        "The value of an option, or what the file that it names holds, has the wrong form or type, is out of bounds, "
+        "or names what is not there.",
         "Give a value as the message describes it; `docs/OPTIONS.md` has type, bounds and default of each option.",
     ),
     "PYSTORM_UNKNOWN_OPTION": Condition(
@@ -182,7 +141,8 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_MISSING_OPTION": Condition(
         "OptionError",
-        "An option that has no default is not given.",
+        "An option that has no default is not given, or the topology has several streams and no option says which is "
+        "read.",
         "Set the option that the message names.",
     ),
     "PYSTORM_OPTIONS_CONFLICT": Condition(
@@ -190,31 +150,17 @@ CONDITIONS: dict[Code, Condition] = {
         "Two options do not go together, or an option is given that only another value of a second one allows.",
         "Leave one of the two out, or change the second one as the message says.",
     ),
-    "PYSTORM_OPTION_NOT_FOR_THIS_READ": Condition(
-        "OptionError",
-        "The option is for `spark.read` and was given to a stream, or the other way round; or it is for a reader of "
-        "Spark's and was given to `pystorm-source run`.",
-        "Leave it out; `Trigger.AvailableNow` ends a stream at the present data.",
-    ),
     "PYSTORM_OPTION_NOT_SUPPORTED": Condition(
         "OptionError",
-        "The option belongs to Kafka's Java client or to Spark's Kafka source, and this source reads by librdkafka.",
-        "Take the option that the message names instead, or leave it out (`docs/KAFKA.md`).",
-    ),
-    "PYSTORM_INVALID_CONFIG": Condition(
-        "OptionError",
-        "What option `config` names cannot be read, or holds no object of keys and JSON values.",
-        "Correct the JSON or YAML at the line that is named; the path is one of the driver's machine.",
+        "The option is for another kind of read: for `spark.read` and not a stream, or the other way round, or for "
+        "Kafka's Java client, while this source reads by librdkafka.",
+        "Take the option that the message names instead, or leave it out (`docs/KAFKA.md`); `Trigger.AvailableNow` "
+        "ends a stream at the present data.",
     ),
     "PYSTORM_INVALID_OFFSETS": Condition(
         "OptionError",
         "Starting or ending offsets have a wrong form, name what is not there, or leave nothing to read.",
         "Say `earliest`, `latest`, or partitions and offsets that the source has now.",
-    ),
-    "PYSTORM_INVALID_NAME": Condition(
-        "OptionError",
-        "A name for a format or a new project has other characters than are allowed, or is taken.",
-        "Choose a name of letters, digits and underscores that is not in use.",
     ),
     "PYSTORM_NOT_WRITABLE": Condition(
         "OptionError",
@@ -226,25 +172,15 @@ CONDITIONS: dict[Code, Condition] = {
         "Option `path` names a file or directory that is not there.",
         "Create it first, or give a glob, which may match later; driver and executors need the same path.",
     ),
-    "PYSTORM_UNKNOWN_ENVIRONMENT": Condition(
-        "OptionError",
-        "The number of tasks of a component differs by environment, and has none for the one that is chosen.",
-        "Set option `topology.environment` to one of the names in `par`.",
-    ),
     "PYSTORM_SPOUT_WITHOUT_OFFSETS": Condition(
         "OptionError",
         "A spout has no offsets, and Spark could not replay its tuples after a failed task.",
         "Set option `journal.path`, write a `PartitionedSpout`, or accept the loss: `delivery.guarantee=best-effort`.",
     ),
-    "PYSTORM_TOPOLOGY_NOT_FOUND": Condition(
-        "OptionError",
-        "The module that option `topology` names has no `Topology` of that name.",
-        "Take a name that the message lists; of a notebook's class give the class itself: `read_stream(spark, Words)`.",
-    ),
     "PYSTORM_NAME_NOT_FOUND": Condition(
         "OptionError",
-        "An option names a class or function that its module does not have.",
-        "Correct the name behind the colon.",
+        "The module that an option names has no topology, class or function of that name.",
+        "Take a name that the message lists; of a notebook's class give the class itself: `read_stream(spark, Words)`.",
     ),
     "PYSTORM_IMPORT_FAILED": Condition(
         "OptionError",
@@ -257,9 +193,9 @@ CONDITIONS: dict[Code, Condition] = {
         "Correct the name, or install the module where the driver and the executors run.",
     ),
     "PYSTORM_PACKAGE_MISSING": Condition(
-        "UsageError",
-        "A Python package that is needed is not installed.",
-        "Install it on the driver and on every executor.",
+        "PystormError",
+        "A Python package, or a Java, that is needed is not installed.",
+        "Install it on the driver and on every executor; set `JAVA_HOME` if there are several.",
     ),
     "PYSTORM_MODULE_MISSING_ON_EXECUTOR": Condition(
         "UsageError",
@@ -271,15 +207,10 @@ CONDITIONS: dict[Code, Condition] = {
         "The real streamparse or pystorm is installed, and `compat.install()` would give its name to this package.",
         "Uninstall it, or import from `pystorm_source` and leave `install()` out.",
     ),
-    "PYSTORM_VERSIONS_DIFFER": Condition(
-        "UsageError",
-        "Driver and executor run different versions of pystorm-source.",
-        "Install the same version on both.",
-    ),
     "PYSTORM_CODE_DIFFERS": Condition(
         "UsageError",
-        "Driver and executor have different code of the same topology.",
-        "Restart the application, so that all processes load the same code.",
+        "Driver and executor have different code of the same topology, or different versions of pystorm-source.",
+        "Install the same version on both, and restart the application, so that all processes load the same code.",
     ),
     "PYSTORM_COMPILED_FOR_ANOTHER_VERSION": Condition(
         "ImportError",
@@ -292,29 +223,15 @@ CONDITIONS: dict[Code, Condition] = {
         "Open connections, files and locks in `initialize()`, which runs in the task.",
     ),
     "PYSTORM_INVALID_TOPOLOGY": Condition(
-        "TopologyError",
-        "The topology cannot run as it is declared.",
+        "UsageError",
+        "The topology cannot run as it is declared: a grouping, a join's keys, a stream, or what leaves it.",
         "Change the declaration as the message says.",
     ),
-    "PYSTORM_INVALID_GROUPING": Condition(
-        "TopologyError",
-        "A grouping is none of the kinds, lacks a field, or names a field that its stream does not declare.",
-        "Take a field that the message lists; `Grouping.fields('word')` takes one or more names.",
-    ),
-    "PYSTORM_NOT_A_TOPOLOGY": Condition(
-        "UsageError",
-        "Something else was given instead of a subclass of `Topology`.",
-        "Give the class itself to `read_stream`, `register` and `run_topology`, and its name to option `topology`.",
-    ),
     "PYSTORM_INVALID_COMPONENT": Condition(
-        "TopologyError",
-        "A spout or bolt lacks a method, or has one of the wrong kind.",
+        "UsageError",
+        "A spout or bolt lacks a method, or has one of the wrong kind; or a method was called that a subclass has to "
+        "define.",
         "Define the method that the message names, as plain `def`, or `async def` in an `AsyncBolt`.",
-    ),
-    "PYSTORM_METHOD_MISSING": Condition(
-        "MethodMissingError",
-        "A method was called that a subclass has to define.",
-        "Define the method that the message names.",
     ),
     "PYSTORM_INVALID_ANSWER": Condition(
         "TopologyError",
@@ -333,16 +250,6 @@ CONDITIONS: dict[Code, Condition] = {
         "across a cut.",
         "Change what the message names, or use `scope='task'` (`docs/STAGES.md`).",
     ),
-    "PYSTORM_INVALID_JOIN": Condition(
-        "TopologyError",
-        "A `JoinBolt` has inputs or keys by which no tuples come together, or not in one task.",
-        "Change `join_keys` or the groupings as the message says.",
-    ),
-    "PYSTORM_INVALID_TEST": Condition(
-        "TopologyError",
-        "The test kit was called with something that it cannot test.",
-        "Call it as the message says (`docs/TESTING.md`).",
-    ),
     "PYSTORM_CONTRACT_BROKEN": Condition(
         "ContractBroken",
         "A spout or bolt breaks a law that the engine relies on; `verify_spout` or `verify_bolt` found it.",
@@ -354,59 +261,21 @@ CONDITIONS: dict[Code, Condition] = {
         "Mend what the message names as running; or give a longer `timeout`.",
     ),
     "PYSTORM_SCHEMA_MISMATCH": Condition(
-        "SchemaError",
-        "The columns that are asked for, and those that the topology's streams declare, do not fit.",
-        "Ask for declared columns and types, and cast in Spark; or change `outputs`.",
+        "UsageError",
+        "The columns that are asked for do not fit those that the topology's streams declare, or a spout's fields do "
+        "not fit its format.",
+        "Ask for declared columns and types, and cast in Spark; or change `outputs` or the fields.",
     ),
     "PYSTORM_INVALID_TYPE": Condition(
-        "SchemaError",
-        "The type of a field is none that can leave a topology.",
-        "Write it as Spark's SQL does: `long`, `string`, `array<int>`, `struct<a: int>`.",
-    ),
-    "PYSTORM_UNTYPED_FIELDS": Condition(
         "UsageError",
-        "A stream that becomes rows declares fields without a type.",
-        "Declare one, such as `outputs = ['word string']`, or call `.schema(...)` on the reader.",
-    ),
-    "PYSTORM_FORMAT_MISMATCH": Condition(
-        "UsageError",
-        "The declared fields of a spout are none that its format can fill.",
-        "Declare fields and types that the format has, or choose another format.",
+        "A field of a stream that becomes rows has no type, or one that cannot leave a topology.",
+        "Write it as Spark's SQL does: `outputs = ['word string', 'counts array<int>']`, or call `.schema(...)` on the "
+        "reader.",
     ),
     "PYSTORM_MALFORMED_RECORD": Condition(
         "SchemaError",
         "A line of a file or a record of Kafka cannot be read as its format and the declared types say.",
         "Correct the data, skip it by the option that the message names, or make it a dead letter.",
-    ),
-    "PYSTORM_NO_OPEN_STREAM": Condition(
-        "OptionError",
-        "No stream leaves the topology, so it has no rows.",
-        "Give its last bolt `outputs` and let it emit its results.",
-    ),
-    "PYSTORM_STREAM_NOT_FOUND": Condition(
-        "OptionError",
-        "Option `stream` names none of the topology's open streams.",
-        "Take one of those that the message lists.",
-    ),
-    "PYSTORM_STREAM_NOT_DECLARED": Condition(
-        "StreamNotDeclaredError",
-        "A stream was asked for by a name that no component declares.",
-        "Take a stream that the message lists, or declare it in `outputs`.",
-    ),
-    "PYSTORM_COMPONENT_NOT_FOUND": Condition(
-        "ComponentNotFoundError",
-        "A record of a micro-batch was asked for a component that the topology does not have.",
-        "Take a component that the message lists.",
-    ),
-    "PYSTORM_SEVERAL_STREAMS": Condition(
-        "OptionError",
-        "Several streams leave the topology, and no option says which of them is read.",
-        "Name one by option `stream`, or read all with `streams=all`.",
-    ),
-    "PYSTORM_DEAD_LETTERS_UNREAD": Condition(
-        "OptionError",
-        "Dead letters are asked for as a stream, and nothing reads it.",
-        "Let a bolt subscribe to them, set `streams=all`, or name the stream that is read.",
     ),
     "PYSTORM_CHECKPOINT_DAMAGED": Condition(
         "CheckpointError",
@@ -414,9 +283,11 @@ CONDITIONS: dict[Code, Condition] = {
         "Bring the file back from a copy, or start anew with another `checkpointLocation` (`docs/DEPLOY.md`).",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
-        "CheckpointError",
-        "The checkpoint was written by another source or for other spouts.",
-        "Give the spouts their old names back, or the query a `checkpointLocation` of its own.",
+        "PystormError",
+        "The checkpoint or the journal was written by another source, for other spouts, `par` or fields, or with a "
+        "micro-batch that is not finished.",
+        "Run the old topology until its last micro-batch is done; give the spouts their old names back; or give the "
+        "query a `checkpointLocation` of its own.",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION": Condition(
         "CheckpointError",
@@ -427,21 +298,6 @@ CONDITIONS: dict[Code, Condition] = {
         "CheckpointError",
         "The checkpoint ends before tuples that the journal has deleted because they were finished.",
         "Bring back the newer checkpoint, or give the query a new checkpoint and a new journal.",
-    ),
-    "PYSTORM_PAR_CHANGED": Condition(
-        "UsageError",
-        "The `par` of a spout has changed while one of its micro-batches was unfinished.",
-        "Run the query with the old `par` until that micro-batch is done.",
-    ),
-    "PYSTORM_JOURNAL_DAMAGED": Condition(
-        "DataLossError",
-        "A file of the journal is gone or damaged.",
-        "Bring it back from a copy, or go on without its tuples: `failOnDataLoss=false`.",
-    ),
-    "PYSTORM_JOURNAL_OF_OTHER_FIELDS": Condition(
-        "DataLossError",
-        "The journal holds tuples of streams or fields that the spout does not have any more.",
-        "Run the old topology until its last micro-batch is done.",
     ),
     "PYSTORM_JOURNAL_UNREACHABLE": Condition(
         "WorldError",
@@ -462,8 +318,10 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_DATA_LOST": Condition(
         "DataLossError",
-        "Data between two offsets is gone: a file was truncated or deleted, or records expired before they were read.",
-        "Keep data for longer than the query lags; `failOnDataLoss=false` goes on without it.",
+        "Data between two offsets is gone: a file was truncated, damaged or deleted, of the source or of the journal, "
+        "or records expired before they were read.",
+        "Bring it back from a copy; keep data for longer than the query lags; `failOnDataLoss=false` goes on without "
+        "it.",
     ),
     "PYSTORM_BATCH_BEHIND_STATE": Condition(
         "CheckpointError",
@@ -475,11 +333,6 @@ CONDITIONS: dict[Code, Condition] = {
         "UsageError",
         "What the store has was written by another kind of map state, with another type of values, or by others.",
         "Give the state a name of its own, or open it as it was written.",
-    ),
-    "PYSTORM_UNKNOWN_STORE": Condition(
-        "UsageError",
-        "The URL of a map state names no store that there is.",
-        "Take one that the message names, or derive a class from `pystorm_source.states.Store` (`docs/STATES.md`).",
     ),
     "PYSTORM_STORE_UNREACHABLE": Condition(
         "WorldError",
@@ -503,37 +356,25 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_KAFKA_REFUSES": Condition(
         "WorldError",
-        "Kafka refuses the client, or the client does not trust the broker.",
-        "Look at the `kafka.security.*`, `kafka.sasl.*` and `kafka.ssl.*` options (`docs/KAFKA.md`).",
+        "Kafka refuses the client, the client does not trust the broker, or the function of `kafka.oauth_cb` gave no "
+        "token.",
+        "Look at the `kafka.security.*`, `kafka.sasl.*` and `kafka.ssl.*` options (`docs/KAFKA.md`), on the driver and "
+        "on every executor.",
     ),
     "PYSTORM_KAFKA_TOPIC_NOT_FOUND": Condition(
         "WorldError",
         "Kafka does not have a topic or partition that an option names.",
         "Create it, or take it out of the option.",
     ),
-    "PYSTORM_TOKEN_FAILED": Condition(
-        "WorldError",
-        "The function of `kafka.oauth_cb` gave no token that Kafka's client takes.",
-        "See that it gets one on the driver and on every executor.",
-    ),
     "PYSTORM_REGISTRY_UNREACHABLE": Condition(
         "WorldError",
-        "The schema registry does not answer.",
-        "See that it runs and that executors reach `schema.registry.url`.",
-    ),
-    "PYSTORM_REGISTRY_REFUSES": Condition(
-        "WorldError",
-        "The schema registry refuses to give a schema to this client.",
-        "Set `schema.registry.basic.auth.user.info` or another of its credentials.",
-    ),
-    "PYSTORM_JAVA_NOT_FOUND": Condition(
-        "WorldError",
-        "No Java that this Spark runs on is installed.",
-        "Install one and set `JAVA_HOME`; the message names the versions.",
+        "The schema registry does not answer, or refuses to give a schema to this client.",
+        "See that it runs and that executors reach `schema.registry.url`; set its credentials, such as "
+        "`schema.registry.basic.auth.user.info`.",
     ),
     "PYSTORM_TUPLE_FAILED": Condition(
         "TupleFailed",
-        "A component raised an exception for a tuple, or failed it.",
+        "A component raised an exception, for a tuple or in a call such as `initialize()`, or failed a tuple.",
         "Mend the component, whose own traceback is the cause; or allow retries and dead letters.",
     ),
     "PYSTORM_TUPLE_TIMED_OUT": Condition(
@@ -541,22 +382,12 @@ CONDITIONS: dict[Code, Condition] = {
         "A tuple was neither acked nor failed within `topology.message.timeout.secs`.",
         "Ack every tuple, make the slow component quicker, or raise the time-out.",
     ),
-    "PYSTORM_COMPONENT_FAILED": Condition(
-        "TupleFailed",
-        "A component raised in a call that is about no single tuple, such as `initialize()` or `next_tuple()`.",
-        "Mend the component, whose own traceback is the cause.",
-    ),
     "PYSTORM_NO_PROGRESS": Condition(
         "UsageError",
         "There is no record: nothing in the query is of this package, or is counted; or, on Spark 4.0 and 4.1, the "
         "record is not on this machine.",
         "Give `progress` a query that reads or writes `format('pystorm')`, on the driver's machine. To count an "
         "operator, write `apply(df, Topology, counts='name')`.",
-    ),
-    "PYSTORM_SEVERAL_SOURCES": Condition(
-        "UsageError",
-        "A query reads several topologies, and nothing says which one is meant.",
-        'Name one: `progress(query, source="Words")`.',
     ),
     "PYSTORM_NO_STACKS": Condition(
         "UsageError",
@@ -587,17 +418,13 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_WRONG_NUMBER_OF_FIELDS": Condition(
         "ValueError",
-        "An emit has more or fewer values than its stream has fields.",
-        "Emit a value for each field of `outputs`, `None` for what is unknown.",
-    ),
-    "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH": Condition(
-        "ValueError",
-        "The columns of an `emit_many`, or its `tup_ids`, are not of the same length.",
-        "Give a value of each field for every row, `None` for what is unknown.",
+        "An emit has more or fewer values than its stream has fields, or the columns of an `emit_many`, or its "
+        "`tup_ids`, are not of the same length.",
+        "Emit a value for each field of `outputs` and for every row, `None` for what is unknown.",
     ),
     "PYSTORM_VALUE_DOES_NOT_FIT": Condition(
         "RowError or TypeError",
-        "A value cannot be stored in a column of the declared type.",
+        "A value cannot be stored in a column of the declared type, or cannot be copied where a test asks for that.",
         "Emit values of the types in `outputs`, or declare the types that the values have.",
     ),
     "PYSTORM_OFFSET_MISSING": Condition(
@@ -612,13 +439,9 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_INVALID_ANCHOR": Condition(
         "ValueError or TypeError",
-        "The anchors of an emit are no list of tuples that the bolt still holds.",
-        "`emit(values, anchors=[tup])`, before the tuple is acked or failed.",
-    ),
-    "PYSTORM_ANCHOR_CLOSED": Condition(
-        "ValueError",
-        "An emit is anchored to a tuple that is acked, failed or given up.",
-        "Emit first, then ack; await what an `AsyncBolt` starts; or emit with `anchors=[]`.",
+        "The anchors of an emit, or what is acked or failed, are no tuples that the bolt still holds.",
+        "`emit(values, anchors=[tup])`, before the tuple is acked or failed; await what an `AsyncBolt` starts; or emit "
+        "with `anchors=[]`.",
     ),
     "PYSTORM_EMIT_OUTSIDE_OF_RUN": Condition(
         "RuntimeError",
@@ -630,20 +453,10 @@ CONDITIONS: dict[Code, Condition] = {
         "An emit names a task on a stream that is not direct, none on one that is, or no id of a task.",
         "Declare `Stream(..., direct=True)` and emit with `direct_task=` an id of `context['task->component']`.",
     ),
-    "PYSTORM_INVALID_GROUPING_ANSWER": Condition(
-        "ValueError or TypeError",
-        "`choose_tasks()` of a custom grouping returned something else than task ids of its bolt.",
-        "Return a list of ids out of those that `prepare()` was given.",
-    ),
     "PYSTORM_VALUE_WITHOUT_HASH": Condition(
         "TypeError",
         "A fields grouping selects a value of a type that has no hash that is equal in every process.",
         "Group by text, numbers, bytes, dates, or lists, dicts and dataclasses of these.",
-    ),
-    "PYSTORM_VALUE_NOT_COPYABLE": Condition(
-        "TypeError",
-        "`topology.testing.always.try.serialize` copies what is emitted, and a value cannot be copied.",
-        "Emit plain data; open connections and locks in the bolt that uses them.",
     ),
     "PYSTORM_MESSAGE_ID_MISSING": Condition(
         "ValueError",
@@ -655,14 +468,10 @@ CONDITIONS: dict[Code, Condition] = {
         "An emit asks for its task ids, which are chosen later: behind a journal, or after earlier requests.",
         "Leave `need_task_ids` out; or run without `journal.path`, or with `topology.async.ordered=false`.",
     ),
-    "PYSTORM_NOT_A_TUPLE": Condition(
-        "ValueError",
-        "`ack`, `fail` or `reset_timeout` was called with `None`.",
-        "Give the tuple, or its id.",
-    ),
     "PYSTORM_INVALID_RETURN_VALUE": Condition(
-        "TypeError",
-        "A method of a component returned a value of another type than the engine needs.",
+        "ValueError or TypeError",
+        "A method of a component, or `choose_tasks()` of a custom grouping, returned another value than the engine "
+        "needs.",
         "Return what the message asks for.",
     ),
 }

@@ -179,6 +179,6 @@ def _fitting(schema: AvroSchema, type: pa.DataType | None, side: str) -> pa.Data
     except Malformed as error:
         raise OptionError(
             f"option '{side}.avro.reader.schema' does not fit the type of the field: {error}. Given: {ddl_of(type)!r}",
-            code="PYSTORM_FORMAT_MISMATCH",
+            code="PYSTORM_SCHEMA_MISMATCH",
         ) from None
     return type

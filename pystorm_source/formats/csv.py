@@ -146,7 +146,7 @@ class Csv(LineFormat):
             if family is None:
                 raise OptionError(
                     f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}",
-                    code="PYSTORM_FORMAT_MISMATCH",
+                    code="PYSTORM_SCHEMA_MISMATCH",
                 )
             self._converters.append(_converter_of(family, type))
             self._nullable.append(ddl is None or nullable(ddl, field))
@@ -181,7 +181,7 @@ class Csv(LineFormat):
             raise SchemaError(
                 f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields, or set "
                 f"files.header=false to take columns by position. Given: {columns!r}",
-                code="PYSTORM_FORMAT_MISMATCH",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
         self._width = len(columns)
         self._positions = [columns.index(field) for field in self._fields]

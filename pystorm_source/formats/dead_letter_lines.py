@@ -53,7 +53,7 @@ class DeadLetterLines(NdJson):
         if about and fields[-len(about) :] != about:
             raise OptionError(
                 f"dead.letters.about is {list(about)!r}, so the last fields are these. Given: {list(fields)!r}",
-                code="PYSTORM_FORMAT_MISMATCH",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
         self._names = [msgspec.json.encode(field) for field in fields[: len(fields) - len(about)]]
         self._about = [(msgspec.json.encode(name), name) for name in about]

@@ -86,7 +86,7 @@ def decoder_of(options: DecodingOptions, side: str, declared: str | None = None)
                 f"field {side!r} is declared as binary, and {side}.format is json: declare what the documents hold, "
                 f"such as fields=['{side} struct<id: bigint>'], or set {side}.schema beside {side}.format in "
                 "spec(config={...}). Given: 'binary'",
-                code="PYSTORM_FORMAT_MISMATCH",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
         return _checked(Json(asked, side), type, side, format)
     try:
@@ -115,7 +115,7 @@ def _checked(decoder: Decoder, declared: pa.DataType | None, side: str, format: 
     raise SchemaError(
         f"field {side!r} is declared as {ddl_of(declared)}, and {side}.format {format} gives "
         f"{ddl_of(decoder.type)}: {remedy}. Given: {ddl_of(declared)!r}",
-        code="PYSTORM_FORMAT_MISMATCH",
+        code="PYSTORM_SCHEMA_MISMATCH",
     )
 
 

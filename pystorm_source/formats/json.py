@@ -46,7 +46,7 @@ class Json:
         except TypeError as error:
             raise OptionError(
                 f"{side}.format json needs a type that JSON can be read as: {error}. Given: {ddl_of(type)!r}",
-                code="PYSTORM_FORMAT_MISMATCH",
+                code="PYSTORM_SCHEMA_MISMATCH",
             ) from None
 
     @property

@@ -59,7 +59,7 @@ class NdJson(LineFormat):
         except (TypeError, ValueError) as error:
             raise OptionError(
                 f"these fields cannot be read from JSON: {error}. Given: {list(fields)!r}",
-                code="PYSTORM_FORMAT_MISMATCH",
+                code="PYSTORM_SCHEMA_MISMATCH",
             ) from None
         columns = schema_of(fields, types)
         self._columns = None if columns is None else JsonColumns.of(columns)

@@ -72,7 +72,7 @@ class Registry:
                 raise WorldError(
                     f"the schema registry refuses to give {what}: {error}. Set schema.registry.basic.auth.user.info or "
                     f"another of its credentials. Given: {self._url!r}",
-                    code="PYSTORM_REGISTRY_REFUSES",
+                    code="PYSTORM_REGISTRY_UNREACHABLE",
                 ) from None
             raise self._unreachable(what, error) from error
         except Exception as error:  # the client passes on any exception of its HTTP library

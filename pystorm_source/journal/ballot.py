@@ -54,7 +54,7 @@ class Ballot(NamedTuple):
         if ballot is None or ballot.to_bytes() != data:
             raise DataLossError(
                 "a ballot in the journal is damaged: delete it while the query does not run. " + f"Given: {where!r}",
-                code="PYSTORM_JOURNAL_DAMAGED",
+                code="PYSTORM_DATA_LOST",
             )
         return ballot
 

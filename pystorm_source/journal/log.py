@@ -163,7 +163,7 @@ class Journal:
                     f"a segment of the journal of spout {self._spout!r} is damaged, {damage}: bring the file back from "
                     "a copy, or let the query go on without its tuples from there on with option "
                     f"failOnDataLoss=false. Given: {self.where(part.name)!r}",
-                    code="PYSTORM_JOURNAL_DAMAGED",
+                    code="PYSTORM_DATA_LOST",
                 )
             if damage:
                 kept = sum(group.tuples for group in content.groups)
@@ -197,7 +197,7 @@ class Journal:
                     f"offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} were journaled in "
                     "other parts: its `par` has changed while a micro-batch was unfinished, and the query needs the "
                     f"old one until that is done; or {OLDER_CHECKPOINT}. Given: {self.where(name)!r}",
-                    code="PYSTORM_PAR_CHANGED",
+                    code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
                 )
         data = self.store.read(batch.manifest)
         try:
@@ -235,7 +235,7 @@ class Journal:
             return DataLossError(
                 f"there is no journal of spout {self._spout!r}, or its head is damaged: {SAME_FOLDER}; bring it back "
                 f"from a copy, {GO_ON}. {where}",
-                code="PYSTORM_JOURNAL_DAMAGED",
+                code="PYSTORM_DATA_LOST",
             )
         if trimmed > batch.start:
             return CheckpointError(
@@ -257,6 +257,6 @@ class Journal:
                 f"{OLDER_JOURNAL}. Offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} have no "
                 f"manifest, and those beside them do not fit: it goes on from {reached} and ends at {latest}. "
                 f"{SAME_FOLDER}; bring the files back from a copy, {GO_ON}. {where}",
-                code="PYSTORM_JOURNAL_DAMAGED",
+                code="PYSTORM_DATA_LOST",
             )
         return None

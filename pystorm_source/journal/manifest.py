@@ -130,7 +130,7 @@ class Manifest:
                 f"the manifest of offsets {batch.start} to {batch.end} (exclusive) in the journal is damaged, or of "
                 "another version: bring the file back from a copy, or let the query go on without the tuples of this "
                 f"batch with option failOnDataLoss=false. Given: {where!r}",
-                code="PYSTORM_JOURNAL_DAMAGED",
+                code="PYSTORM_DATA_LOST",
             )
         return manifest
 

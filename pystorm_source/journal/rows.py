@@ -105,7 +105,7 @@ class JournalRows:
                 f"the journal of {self.component!r} was written when the spout had other streams or fields, "
                 f"{dict(zip(theirs, (schema.names for schema in schemas), strict=True))!r}: run the old topology until "
                 f"this micro-batch is done. Given: {where!r}, read for {self._fields!r}",
-                code="PYSTORM_JOURNAL_OF_OTHER_FIELDS",
+                code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
             )
 
     def emits(self, group: Group | Sequence[StreamBatch]) -> Iterator[Emit]:

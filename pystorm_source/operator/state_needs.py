@@ -30,7 +30,7 @@ def provide_states(df: "DataFrame") -> None:
     if remedies:
         remedies = [f"pip install {' '.join(remedies)}, here and where Spark's tasks run"]
     if may_stream(df) and (provider := _other_provider(df.sparkSession)) is not None:
-        code = code if faults else "PYSTORM_INVALID_CONFIG"
+        code = code if faults else "PYSTORM_INVALID_OPTION"
         remedies.append(f"spark.conf.set({PROVIDER!r}, {ROCKS_DB!r}) before the query starts")
         given.append(f"{PROVIDER}={provider!r}")
     if remedies:

@@ -60,7 +60,7 @@ def _name(plan: Plan, edge: EdgePlan) -> str:
 
 
 def _wrong(bolt: ComponentPlan, what: str, was_given: Any) -> TopologyError:
-    return TopologyError(f"JoinBolt {bolt.name!r} {what}. Given: {given(was_given)}", code="PYSTORM_INVALID_JOIN")
+    return TopologyError(f"JoinBolt {bolt.name!r} {what}. Given: {given(was_given)}", code="PYSTORM_INVALID_TOPOLOGY")
 
 
 def _of_grouping(bolt: ComponentPlan, edge: EdgePlan) -> Iterator[tuple[str, tuple[int, ...]]]:

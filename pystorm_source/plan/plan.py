@@ -320,5 +320,5 @@ def _par_in(component: ComponentPlan, environment: str) -> int:
     raise OptionError(
         f"`par` of {component.name!r} is given for the environments {known}: {remedy} with option "
         f"'topology.environment'. Given: {repr(environment) if environment else 'none'}",
-        code="PYSTORM_UNKNOWN_ENVIRONMENT",
+        code="PYSTORM_INVALID_OPTION",
     )

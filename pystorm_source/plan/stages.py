@@ -218,7 +218,7 @@ def _refuse_untyped(plan: Plan, leaving: Sequence[StreamOf]) -> None:
             raise SchemaError(
                 f"scope='cluster' sends rows of {each} through Spark's shuffle: declare their types in `outputs`, "
                 f"such as '{bare[0]} string'. Given: {bare!r}",
-                code="PYSTORM_UNTYPED_FIELDS",
+                code="PYSTORM_INVALID_TYPE",
             )
 
 

@@ -83,7 +83,7 @@ def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping
     raise UsageError(
         f"the query has {what}: say which one, as progress(query, source=…), by its topology or its run. There are: "
         f"{shown}. Given: source={source!r}",
-        code="PYSTORM_SEVERAL_SOURCES",
+        code="PYSTORM_INVALID_ARGUMENT",
     )
 
 

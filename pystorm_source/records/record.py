@@ -223,7 +223,7 @@ class TopologyProgress(_Record, frozen=True, kw_only=True):
         raise ComponentNotFoundError(
             f"the topology has the components: {', '.join(names) or 'none'}{nearest(name, names) or '.'} "
             f"Given: {given(name)}",
-            code="PYSTORM_COMPONENT_NOT_FOUND",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
 
 

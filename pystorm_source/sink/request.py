@@ -196,7 +196,7 @@ def _output(plan: Plan, rows_of: str, letters: str) -> OutputPlan:
         raise OptionError(
             f"dead letters would have no reader: name a folder that driver and executors share in {DEAD_LETTER_PATH}, "
             f"let a bolt subscribe to them, or set {DEAD_LETTER}=drop. Given: {DEAD_LETTER}='stream'",
-            code="PYSTORM_DEAD_LETTERS_UNREAD",
+            code="PYSTORM_OPTIONS_CONFLICT",
         )
     letter_rows = Rows(plan, parse(SourceOptions, {"stream": f"{rows_of}.__dead_letter"}))
     return letter_rows.output(letter_rows.schema())

@@ -83,7 +83,7 @@ def planned(topology: type[Topology] | str, name: str | None = None) -> tuple[Pl
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
         raise OptionError(
             f"the name of a format is a letter and then letters, digits and underscores. Given: {name!r}",
-            code="PYSTORM_INVALID_NAME",
+            code="PYSTORM_INVALID_OPTION",
         )
     return plan, name
 

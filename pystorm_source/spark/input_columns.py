@@ -42,7 +42,7 @@ def declared_schema(
             raise SchemaError(
                 f"{why}: declare the type of field {name!r} of input {rows_of.name!r}, such as {name + ' string'!r}. "
                 f"Given: {name!r}",
-                code="PYSTORM_UNTYPED_FIELDS",
+                code="PYSTORM_INVALID_TYPE",
             )
         fields.append(StructField(name, *parse_type(ddl, f"field {name!r} of {rows_of.name}")))
     return StructType(fields)
@@ -94,5 +94,5 @@ def refuse_sources_own(asked: Mapping[str, str], taken: Collection[str], taker: 
             raise OptionError(
                 f"option {key!r} is for sources, which have offsets: leave it out; {taker} takes options of the "
                 f"engine and of components, and {', '.join(taken)}. Given: {shown(key, value)}",
-                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
+                code="PYSTORM_OPTION_NOT_SUPPORTED",
             )

@@ -98,7 +98,7 @@ def ensure_java() -> Java:
     if java is None:
         from pystorm_source.errors import WorldError  # absent when this file runs by itself
 
-        raise WorldError(advice(), code="PYSTORM_JAVA_NOT_FOUND")
+        raise WorldError(advice(), code="PYSTORM_PACKAGE_MISSING")
     home = start_home(java)
     if os.environ.get("JAVA_HOME") != str(home) and (java.found != "PATH" or os.environ.get("JAVA_HOME")):
         _log.info("JAVA_HOME=%s (Java %s, found through %s)", home, java.version, java.found)

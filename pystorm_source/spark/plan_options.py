@@ -48,7 +48,7 @@ def config_of(text: str) -> dict[str, Any]:
         raise OptionError(
             "option 'config' is a JSON object or the path of a .yaml or .json file, or a preset: "
             f"{' or '.join(preset_names())}. Given: {shown}",
-            code="PYSTORM_INVALID_CONFIG",
+            code="PYSTORM_INVALID_OPTION",
         )
     try:
         content = text if path is None else path.read_text(encoding="utf-8")
@@ -58,28 +58,28 @@ def config_of(text: str) -> dict[str, Any]:
         raise OptionError(
             f"option 'config': the file cannot be read on the driver ({error.strerror}, working folder {Path.cwd()}). "
             f"Given: {shown}",
-            code="PYSTORM_INVALID_CONFIG",
+            code="PYSTORM_INVALID_OPTION",
         ) from None
     except json.JSONDecodeError as error:
         where = f"{error.msg} in line {error.lineno}, column {error.colno}"
         raise OptionError(
-            f"option 'config' is no JSON: {where}. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
+            f"option 'config' is no JSON: {where}. Given: {shown}", code="PYSTORM_INVALID_OPTION"
         ) from None
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{getattr(error, 'problem', error)}{f' in line {mark.line + 1}' if mark else ''}"
         raise OptionError(
-            f"option 'config' is no YAML: {where}. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
+            f"option 'config' is no YAML: {where}. Given: {shown}", code="PYSTORM_INVALID_OPTION"
         ) from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise OptionError(
-            f"option 'config' holds one object of keys and values. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
+            f"option 'config' holds one object of keys and values. Given: {shown}", code="PYSTORM_INVALID_OPTION"
         )
     try:
         return dict(json_copy(config))
     except (TypeError, ValueError) as error:
         raise OptionError(
-            f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}", code="PYSTORM_INVALID_CONFIG"
+            f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}", code="PYSTORM_INVALID_OPTION"
         ) from None
 
 

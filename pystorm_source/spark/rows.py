@@ -74,7 +74,7 @@ class Rows:
                     f"stream {each} declares fields without a type: declare one, such as outputs = ['{bare[0]} "
                     "string'], or call "
                     f".schema('{ddl}') on the reader, with the types that fit. Given: {bare!r}",
-                    code="PYSTORM_UNTYPED_FIELDS",
+                    code="PYSTORM_INVALID_TYPE",
                 )
         fields = [field for field in self._columns.values() if field is not None]
         return StructType([*fields, *(StructField(name, METADATA[name]) for name in self._metadata)])
@@ -172,7 +172,7 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
             "no stream leaves this topology, so it has no rows: give its last bolt `outputs`, such as outputs = "
             "['written long'], and let it emit its results, or nothing at all: a stream that emits nothing gives no "
             f"rows. Given: topology {plan.name!r}",
-            code="PYSTORM_NO_OPEN_STREAM",
+            code="PYSTORM_INVALID_TOPOLOGY",
         )
     names = ", ".join(map(str, streams))
     if options.streams == "all":
@@ -189,7 +189,7 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
             raise OptionError(
                 f"several streams leave topology {plan.name!r}: pick one with option 'stream', or all with "
                 f"streams=all. Given: {names}",
-                code="PYSTORM_SEVERAL_STREAMS",
+                code="PYSTORM_MISSING_OPTION",
             )
         return ordinary or streams
     fits_name = [each for each in streams if str(each) == options.stream]
@@ -198,7 +198,7 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
         raise OptionError(
             f"option 'stream' is component or component.stream of one open stream (one without subscribers): {names}. "
             f"Given: {options.stream!r}",
-            code="PYSTORM_STREAM_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         )
     return tuple(fits_name)
 
@@ -222,7 +222,7 @@ def _check_dead_letters_read(streams: tuple[Open, ...], ordinary: tuple[Open, ..
             f"inputs=[{unread.component.name}[{DEAD_LETTER.name!r}]], read all with streams=all, or say with option "
             f"'stream' which stream is meant (stream={ordinary[0]} here, stream={unread} in a query of their own). "
             "Given: topology.dead.letter='stream'",
-            code="PYSTORM_DEAD_LETTERS_UNREAD",
+            code="PYSTORM_OPTIONS_CONFLICT",
         )
 
 

@@ -159,14 +159,14 @@ class SqlStore(Store):
         except (sqlalchemy.exc.ArgumentError, ValueError) as error:
             raise ArgumentError(
                 f"this is no URL of a database: {said(error)}. Given: {given(without_credentials(str(url)))}",
-                code="PYSTORM_UNKNOWN_STORE",
+                code="PYSTORM_INVALID_ARGUMENT",
             ) from None
         if dialect is None or in_memory:
             raise ArgumentError(
                 f"a state in a database needs {' or '.join(sorted(DIALECTS))}, of SQLite a file: "
                 "sqlite:///totals.db. In memory take MemoryStore(). "
                 f"Given: {parsed.render_as_string(hide_password=True)}",
-                code="PYSTORM_UNKNOWN_STORE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         if parsed.drivername == "postgresql+psycopg":
             package("psycopg", "SqlStore", "postgresql")

@@ -23,5 +23,5 @@ def store_at(url: str, name: str) -> Store:
     raise ArgumentError(
         f"no store has such a URL: it begins with {', '.join((*SQL, *REDIS))} and ://. For another database derive a "
         f"class from pystorm_source.states.Store. Given: {shown}",
-        code="PYSTORM_UNKNOWN_STORE",
+        code="PYSTORM_INVALID_ARGUMENT",
     )

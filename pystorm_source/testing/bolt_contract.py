@@ -79,7 +79,7 @@ def _spec_of(bolt: Any) -> ComponentSpec:
     spec = bolt.spec() if isinstance(bolt, type) and issubclass(bolt, Bolt) else bolt
     if not isinstance(spec, ComponentSpec) or not issubclass(spec.component_cls, Bolt):
         raise TopologyError(
-            f"verify_bolt takes a Bolt: the class or its spec. Given: {given(bolt)}", code="PYSTORM_INVALID_TEST"
+            f"verify_bolt takes a Bolt: the class or its spec. Given: {given(bolt)}", code="PYSTORM_INVALID_ARGUMENT"
         )
     return spec
 
@@ -91,7 +91,7 @@ def _fields_of(spec: ComponentSpec) -> list[Stream]:
         raise TopologyError(
             "verify_bolt needs the fields of the rows: fields=['line string'], or a spec whose inputs are specs. "
             f"Given: {spec!r}",
-            code="PYSTORM_INVALID_TEST",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     return list(sources[0].streams)
 
@@ -106,5 +106,5 @@ def _check_rows(rows: Sequence[Any], fields: Sequence[Any]) -> None:
             raise TopologyError(
                 f"row {number} of verify_bolt is to have a value for each field that the bolt's input declares on "
                 f"stream {stream!r}, {list(names)}. Given: {given(values)}",
-                code="PYSTORM_INVALID_TEST",
+                code="PYSTORM_INVALID_ARGUMENT",
             )

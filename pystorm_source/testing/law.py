@@ -140,11 +140,7 @@ OF_ERRORS: dict[Code, tuple[str, str]] = {
     ),
     "PYSTORM_WRONG_NUMBER_OF_FIELDS": (
         "an emit has a value for each declared field",
-        "Emit a value for each field of `outputs`, None for what is unknown",
-    ),
-    "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH": (
-        "the columns of an emit_many are of the same length",
-        "Give a value of each field for every row, None for what is unknown",
+        "Emit a value for each field of `outputs` and for every row, None for what is unknown",
     ),
     "PYSTORM_VALUE_DOES_NOT_FIT": (
         "emits fit the declared types",

@@ -132,7 +132,7 @@ class Result:
             raise StreamNotDeclaredError(
                 f"topology {self.topology!r} has the streams {', '.join(streams)}"
                 f"{nearest(wanted, streams) or '.'} Given: {given(wanted)}",
-                code="PYSTORM_STREAM_NOT_DECLARED",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         emitted, left, ddls = self._rows[name, stream], self._left.get((name, stream)), self._ddls[name, stream]
         if of_failed_attempts or left is None or not all(ddls):

@@ -265,7 +265,7 @@ def _plays_of(plan: Plan, clock: Clock) -> dict[str, Play]:
             if len(component.tasks) > 1:
                 raise TopologyError(
                     f"a script is played by one task: give {component.name!r} par=1. Given: {len(component.tasks)}",
-                    code="PYSTORM_INVALID_TEST",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
             plays[component.name] = Play(component.cls.rows, clock)
     return plays

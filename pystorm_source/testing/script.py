@@ -117,7 +117,7 @@ class ScriptedSpout(ReliableSpout):
             raise TopologyError(
                 "a ScriptedSpout is played by run_topology only: elsewhere use a MemorySpout. "
                 f"Given: {context.get('componentid')!r}",
-                code="PYSTORM_INVALID_TEST",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
 
     def next_tuple(self) -> bool | None:
@@ -174,7 +174,7 @@ class Play:
                 if i == 0 or not (self._rows[i - 1] is FAIL or _is_row(self._rows[i - 1])):
                     raise TopologyError(
                         f"FAIL must follow the row that it fails. Given: {given(self._rows[: i + 1])}",
-                        code="PYSTORM_INVALID_TEST",
+                        code="PYSTORM_INVALID_ARGUMENT",
                     )
                 self._to_fail[count - 1] = self._to_fail.get(count - 1, 0) + 1
             elif _is_row(row):

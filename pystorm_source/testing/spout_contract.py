@@ -99,6 +99,6 @@ def _spec_of(spout: Any) -> ComponentSpec:
         raise TopologyError(
             "verify_spout takes a PartitionedSpout: the class or its spec. A Spout without offsets promises nothing "
             f"that could be read twice. Given: {given(spout)}",
-            code="PYSTORM_INVALID_TEST",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     return copy.copy(spec)

@@ -270,7 +270,7 @@ def _without_tuples(plan: Plan) -> TopologyError:
         f"no tuple came from {', '.join(repr(spout.name) for spout in plan.spouts)}, so nothing could be measured: see "
         "that the source has data, by pystorm-source run, or give its options by -o. Given: "
         f"topology {plan.name!r}",
-        code="PYSTORM_INVALID_TEST",
+        code="PYSTORM_INVALID_ARGUMENT",
     )
 
 

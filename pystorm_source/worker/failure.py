@@ -168,10 +168,8 @@ def _remedy_of_start(cause: BaseException | None) -> str:
 
 
 def _code_of(failure: ComponentFailed) -> Code:
-    if failure.failed.timed_out if isinstance(failure, GivenUp) else failure.method == "timeout":
-        return "PYSTORM_TUPLE_TIMED_OUT"
-    of_a_tuple = failure.tuple is not None or failure.method == "fail"
-    return "PYSTORM_TUPLE_FAILED" if of_a_tuple else "PYSTORM_COMPONENT_FAILED"
+    timed_out = failure.failed.timed_out if isinstance(failure, GivenUp) else failure.method == "timeout"
+    return "PYSTORM_TUPLE_TIMED_OUT" if timed_out else "PYSTORM_TUPLE_FAILED"
 
 
 @contextmanager
@@ -189,7 +187,7 @@ def driver_call(component: str, method: str) -> Iterator[None]:
 
 def _driver_failed(component: str, method: str, cause: BaseException) -> TupleFailed:
     subject = f"component {component!r}, on the driver: {method}() raised "
-    error = TupleFailed(subject + said(cause), code="PYSTORM_COMPONENT_FAILED")
+    error = TupleFailed(subject + said(cause), code="PYSTORM_TUPLE_FAILED")
     error.component = component
     return _with_parts(error, subject + in_a_line(cause), "", AGAIN)
 

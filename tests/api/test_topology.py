@@ -252,7 +252,7 @@ def test_a_name_that_is_nearly_right_is_told():
             words = Words.spec(inputs=[lines])
             last = Words.spec(inputs={words["counts"]: Grouping.fields("wrod")})
 
-    assert refused.value.code == "PYSTORM_INVALID_GROUPING"
+    assert refused.value.code == "PYSTORM_INVALID_TOPOLOGY"
     with pytest.raises(TopologyError, match=r"declares the streams .*: did you mean 'counts'\? Given: 'count'"):
 
         class Streams(Topology):
@@ -268,7 +268,7 @@ def test_a_name_that_is_nearly_right_is_told():
 
     with pytest.raises(KeyError, match=r"did you mean 'counts'\? Given: 'cuonts'") as unknown:
         Words.spec()["cuonts"]
-    assert unknown.value.code == "PYSTORM_STREAM_NOT_DECLARED" and "\\" not in str(unknown.value)
+    assert unknown.value.code == "PYSTORM_INVALID_ARGUMENT" and "\\" not in str(unknown.value)
 
 
 def test_a_component_that_is_made_in_the_place_of_its_spec_names_the_spec():

@@ -407,7 +407,7 @@ def wrong(keys, match, inputs=None, *, par=1, cut=False):
 
     with pytest.raises(TopologyError, match=match) as caught:
         compile_plan(Pairs)
-    assert "[PYSTORM_INVALID_JOIN]" in str(caught.value)
+    assert "[PYSTORM_INVALID_TOPOLOGY]" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_of_several_sources_one_is_named(spark, world, tmp_path):
     query = ended(noop(frame, tmp_path))
     with pytest.raises(UsageError, match=r"several topologies.*'Numbers' \(run '\w{32}'\)") as error:
         progress(query)
-    assert error.value.code == "PYSTORM_SEVERAL_SOURCES"
+    assert error.value.code == "PYSTORM_INVALID_ARGUMENT"
     record = progress(query, source="Doubled")
     assert (record.topology.name, record.rows) == ("Doubled", 30)
     assert progress(query, source=record.topology.run) == record

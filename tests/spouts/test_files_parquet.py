@@ -298,7 +298,7 @@ def test_a_file_of_other_columns_is_an_error_or_is_left_out(tmp_path, fields, sa
     write(tmp_path / "a.parquet", table(0, 3))
     for malformed in ("fail", "dead-letter"):
         error = failure(driven(tmp_path, fields, **{"files.malformed": malformed}))
-        assert type(error) is SchemaError and error.code == "PYSTORM_FORMAT_MISMATCH"
+        assert type(error) is SchemaError and error.code == "PYSTORM_SCHEMA_MISMATCH"
         with pytest.raises(SchemaError, match=said):
             raise error
     assert rows_of(driven(tmp_path, fields, **{"files.malformed": "skip"})) == []

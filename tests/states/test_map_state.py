@@ -262,7 +262,7 @@ def test_what_something_else_wrote_into_redis_is_refused(redis, name):
 def test_a_url_of_no_store_is_refused(wrong):
     with pytest.raises(ArgumentError) as raised:
         OpaqueMapState(wrong, "totals")
-    assert raised.value.code == "PYSTORM_UNKNOWN_STORE" and "secret" not in str(raised.value)
+    assert raised.value.code == "PYSTORM_INVALID_ARGUMENT" and "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("given", [("sqlite:///a.db",), (MemoryStore(), "totals")])

@@ -24,21 +24,21 @@ def emitting(emit):
     return Line
 
 
-WRONG = {
-    "PYSTORM_EMIT_NOT_A_LIST": lambda bolt: bolt.emit("word"),
-    "PYSTORM_UNKNOWN_STREAM": lambda bolt: bolt.emit([1, "a"], stream="other"),
-    "PYSTORM_WRONG_NUMBER_OF_FIELDS": lambda bolt: bolt.emit([1]),
-    "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH": lambda bolt: bolt.emit_many([1, 2], ["a"]),
-    "PYSTORM_VALUE_DOES_NOT_FIT": lambda bolt: bolt.emit(["one", "a"]),
-    "PYSTORM_INVALID_DIRECT_TASK": lambda bolt: bolt.emit([1, "a"], direct_task=1),
-    "PYSTORM_INVALID_ANCHOR": lambda bolt: bolt.emit([1, "a"], anchors="1"),
-}
+WRONG = [
+    ("PYSTORM_EMIT_NOT_A_LIST", lambda bolt: bolt.emit("word")),
+    ("PYSTORM_UNKNOWN_STREAM", lambda bolt: bolt.emit([1, "a"], stream="other")),
+    ("PYSTORM_WRONG_NUMBER_OF_FIELDS", lambda bolt: bolt.emit([1])),
+    ("PYSTORM_WRONG_NUMBER_OF_FIELDS", lambda bolt: bolt.emit_many([1, 2], ["a"])),
+    ("PYSTORM_VALUE_DOES_NOT_FIT", lambda bolt: bolt.emit(["one", "a"])),
+    ("PYSTORM_INVALID_DIRECT_TASK", lambda bolt: bolt.emit([1, "a"], direct_task=1)),
+    ("PYSTORM_INVALID_ANCHOR", lambda bolt: bolt.emit([1, "a"], anchors="1")),
+]
 
 
-@pytest.mark.parametrize("code", WRONG)
-def test_an_error_of_emit_has_a_code_and_pythons_own_class(code):
+@pytest.mark.parametrize(("code", "emit"), WRONG)
+def test_an_error_of_emit_has_a_code_and_pythons_own_class(code, emit):
     with pytest.raises(TupleFailed) as caught:
-        run_topology(emitting(WRONG[code]))
+        run_topology(emitting(emit))
     cause = caught.value.__cause__
     assert cause.code == code
     assert type(cause).__name__ in CONDITIONS[code].error

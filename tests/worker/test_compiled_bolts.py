@@ -238,7 +238,7 @@ def test_a_tuple_by_its_id_has_one_verdict(twins):
 def test_a_class_without_process_tuple_says_so(twins):
     with pytest.raises(TupleFailed) as raised:
         run(twins.Unfinished, [["emit", 1]])
-    assert raised.value.__cause__.code == "PYSTORM_METHOD_MISSING"
+    assert raised.value.__cause__.code == "PYSTORM_INVALID_COMPONENT"
     assert "Unfinished must define cdef int process_tuple" in str(raised.value.__cause__)
 
 

@@ -89,7 +89,7 @@ class RangePartition(InputPartition):
             raise UsageError(
                 f"the driver runs pystorm-source {self.planned.version}, this executor {__version__}: install the same "
                 f"version on both. Given: {self!r}",
-                code="PYSTORM_VERSIONS_DIFFER",
+                code="PYSTORM_CODE_DIFFERS",
             )
         if self.planned.plan != plan:
             raise UsageError(

@@ -129,7 +129,7 @@ class DeadLetterSpout(FilesSpout):
             raise OptionError(
                 "DeadLetterSpout needs the fields of the tuples that failed: DeadLetterSpout.spec(fields=['id long', "
                 f"'item string'], ...). Given: {outputs!r}",
-                code="PYSTORM_FORMAT_MISMATCH",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
         stream = next(
             (s for s in Stream.all_of(outputs, given_by=type(self).__name__) if s.name == "default"), Stream()

@@ -153,7 +153,7 @@ class FilesSpout(EitherWaySpout):
                 raise OptionError(
                     f"format 'lines' gives one field, the line: declare one, or choose format ndjson or csv. "
                     f"Given: {list(stream.fields)!r}",
-                    code="PYSTORM_FORMAT_MISMATCH",
+                    code="PYSTORM_SCHEMA_MISMATCH",
                 )
             columns = schema_of(stream.fields, stream.types)
             return Lines(decoder, self._faults, None if columns is None else columns.field(0))
@@ -161,7 +161,7 @@ class FilesSpout(EitherWaySpout):
             raise OptionError(
                 f"format {options.format!r} needs the fields to read: FilesSpout.spec(fields=['id long', "
                 f"'item string'], ...), or `outputs` of a subclass. Given: {outputs!r}",
-                code="PYSTORM_FORMAT_MISMATCH",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
         if options.whole:
             return ParquetRows(stream.fields, stream.types, self._faults)

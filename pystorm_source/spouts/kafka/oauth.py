@@ -123,7 +123,7 @@ class Tokens:
         error = WorldError(
             f"Kafka's client has no token: {type(failure).__name__}: {failure!s:.500}. See that the function gets one "
             f"on the driver and on every executor. Given: {self}",
-            code="PYSTORM_TOKEN_FAILED",
+            code="PYSTORM_KAFKA_REFUSES",
         )
         error.__cause__ = failure
         return error
@@ -134,7 +134,7 @@ class Tokens:
         return WorldError(
             f"Kafka's client cannot be made, or does not take the token of the function ({said}): see that the token's "
             f"principal and extensions have names and values as RFC 7628 has them, and the client's log. Given: {self}",
-            code="PYSTORM_TOKEN_FAILED",
+            code="PYSTORM_KAFKA_REFUSES",
         )
 
     def fetch_first(self, config: str) -> None:

@@ -73,18 +73,18 @@ class KafkaRecords:
                 raise OptionError(
                     f"a Kafka spout has the fields {', '.join(TYPES)}: declare some of them, in any order, such as "
                     f"outputs = ['key string', 'value binary']. Given: {name!r} of {given_by}",
-                    code="PYSTORM_FORMAT_MISMATCH",
+                    code="PYSTORM_SCHEMA_MISMATCH",
                 )
             if options.decode_errors == "null" and name in SIDES and ddl is not None and not nullable(ddl, name):
                 raise OptionError(
                     f"decode.errors=null sets {name!r} to null if it cannot be decoded, but it is declared not null: "
                     f"leave not null out, or take dead-letter, drop or fail. Given: {ddl!r} of {given_by}",
-                    code="PYSTORM_FORMAT_MISMATCH",
+                    code="PYSTORM_SCHEMA_MISMATCH",
                 )
             if name not in SIDES and ddl is not None and field_type(ddl, f"field {name!r}") != _ARROW[name]:
                 raise SchemaError(
                     f"field {name!r} of a Kafka spout is declared as {TYPES[name]}. Given: {ddl!r} of {given_by}",
-                    code="PYSTORM_FORMAT_MISMATCH",
+                    code="PYSTORM_SCHEMA_MISMATCH",
                 )
         self._decoding = Decoding(options, {side: declared[side] for side in SIDES if side in declared}, logger)
 

@@ -117,7 +117,7 @@ class _Kafka(PartitionedSpout):
             raise OptionError(
                 f"fields {self._records.untyped!r} need a type to be columns: write {type(self).__name__}.spec(fields="
                 f"['value struct<id: bigint>', ...]), or take KafkaSpout. Given: {list(stream.fields)!r}",
-                code="PYSTORM_UNTYPED_FIELDS",
+                code="PYSTORM_INVALID_TYPE",
             )
         if options.include_headers and "headers" not in stream.fields:
             raise OptionError(

@@ -230,8 +230,8 @@ def test_no_rows_are_no_emits():
 @pytest.mark.parametrize(
     ("emit", "code", "text"),
     [
-        (lambda e: e.emit_many([1], [2, 3]), "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH", r"\[1, 2\] values"),
-        (lambda e: e.emit_many([1], [2], tup_ids=[]), "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH", "0 tup_ids"),
+        (lambda e: e.emit_many([1], [2, 3]), "PYSTORM_WRONG_NUMBER_OF_FIELDS", r"\[1, 2\] values"),
+        (lambda e: e.emit_many([1], [2], tup_ids=[]), "PYSTORM_WRONG_NUMBER_OF_FIELDS", "0 tup_ids"),
         (lambda e: e.emit_many([1]), "PYSTORM_WRONG_NUMBER_OF_FIELDS", "Given: 1 columns"),
         (lambda e: e.emit_many([1], "x"), "PYSTORM_EMIT_NOT_A_LIST", r"emit_many\(\['x'\]\) emits one row"),
         (lambda e: e.emit_many([1], 2), "PYSTORM_EMIT_NOT_A_LIST", "Given: 2"),

@@ -25,15 +25,16 @@ class Example(NamedTuple):
         return textwrap.dedent("\n".join(lines[begin:])).strip("\n")
 
 
-EXAMPLES: dict[Code, Example] = {}
+EXAMPLES: dict[Code, list[Example]] = {}
+"""Code → an example or several, in the order of the page."""
 
 
 def raises(code: Code, event: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorates an example."""
-    assert code in CONDITIONS and code not in EXAMPLES, code
+    assert code in CONDITIONS, code
 
     def add(run: Callable[..., Any]) -> Callable[..., Any]:
-        EXAMPLES[code] = Example(code, run, event)
+        EXAMPLES.setdefault(code, []).append(Example(code, run, event))
         return run
 
     return add

@@ -29,7 +29,7 @@ def _():
     raise NotToday("the shop is closed: come back tomorrow. Given: 'Sunday'")
 
 
-@raises("PYSTORM_USAGE_ERROR")
+@raises("PYSTORM_ERROR")
 def _():
     class NoShop(UsageError):
         pass
@@ -63,7 +63,7 @@ def _():
     JavaBolt.spec(full_class_name="jobs.Count")
 
 
-@raises("PYSTORM_ATTRIBUTE_MISSING")
+@raises("PYSTORM_NOT_SUPPORTED")
 def _():
     print(Numbers.thrift_spouts)
 
@@ -91,7 +91,7 @@ def _():
     read_stream(spark, Numbers, stream="numbers", streams="all")
 
 
-@raises("PYSTORM_OPTION_NOT_FOR_THIS_READ")
+@raises("PYSTORM_OPTION_NOT_SUPPORTED")
 def _():
     read_stream(spark, Numbers, endingOffsets={"numbers": {"0": 1}})
 
@@ -104,7 +104,7 @@ def _():
     read_stream(spark, Orders, options={"kafka.ssl.truststore.location": "/etc/kafka/trust.jks"})
 
 
-@raises("PYSTORM_INVALID_CONFIG")
+@raises("PYSTORM_INVALID_OPTION")
 def _():
     read_stream(spark, Numbers, config='{"topology.debug": yes}')
 
@@ -114,7 +114,7 @@ def _():
     read_stream(spark, Numbers, startingOffsets="newest")
 
 
-@raises("PYSTORM_INVALID_NAME")
+@raises("PYSTORM_INVALID_OPTION")
 def _():
     register(spark, Numbers, name="my-numbers")
 
@@ -132,7 +132,7 @@ def _():
     run_topology(Followed)
 
 
-@raises("PYSTORM_UNKNOWN_ENVIRONMENT")
+@raises("PYSTORM_INVALID_OPTION")
 def _():
     class Sized(Topology):
         numbers = MemorySpout.spec(fields=["n long"], rows=[[1]], par={"test": 1, "prod": 8})
@@ -154,7 +154,7 @@ def _():
     read_stream(spark, Site)
 
 
-@raises("PYSTORM_TOPOLOGY_NOT_FOUND")
+@raises("PYSTORM_NAME_NOT_FOUND")
 def _():
     read_stream(spark, "__main__:Words")  # or .option("topology", "__main__:Words")
 
@@ -200,7 +200,7 @@ def _(folder):
     compat.install()
 
 
-@raises("PYSTORM_VERSIONS_DIFFER", "An executor has another version of this package than the driver.")
+@raises("PYSTORM_CODE_DIFFERS", "An executor has another version of this package than the driver.")
 def _():
     RangePartition("numbers", "0", 0, 2, PlannedBatch("0.0.1", "7d1f")).check("Numbers", "7d1f")
 
@@ -219,7 +219,7 @@ def _():
     require("fast_words.bolts", "0.0.1", "5d9a4b6f8f6c2d1e")  # a compiled module asks so when it is imported
 
 
-@raises("PYSTORM_JAVA_NOT_FOUND", "Neither `JAVA_HOME` nor `PATH` nor a package of Python's has a Java.")
+@raises("PYSTORM_PACKAGE_MISSING", "Neither `JAVA_HOME` nor `PATH` nor a package of Python's has a Java.")
 def _():
     with mock.patch.object(java, "_homes", return_value=[]):
         java.ensure_java()

@@ -102,7 +102,10 @@ def _(folder):
     Run(given, checkpoint).trigger()
 
 
-@raises("PYSTORM_PAR_CHANGED", "The query was restarted with a smaller `par` while a micro-batch was unfinished.")
+@raises(
+    "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
+    "The query was restarted with a smaller `par` while a micro-batch was unfinished.",
+)
 def _(folder):
     journal, rows = journals.opened(folder)
     journal.found()
@@ -112,7 +115,7 @@ def _(folder):
     journal.opened(journals.BatchRange(0, 100), 1, True)
 
 
-@raises("PYSTORM_JOURNAL_DAMAGED", "A segment of the journal lost its end.")
+@raises("PYSTORM_DATA_LOST", "A segment of the journal lost its end.")
 def _(folder):
     journals.committed(folder, range(10))
     segment = next(folder.glob(f"lines/{journals.ID}/*.segment"))
@@ -120,7 +123,7 @@ def _(folder):
     journals.read(folder)
 
 
-@raises("PYSTORM_JOURNAL_OF_OTHER_FIELDS", "`outputs` of the spout changed while a micro-batch was unfinished.")
+@raises("PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY", "`outputs` of the spout changed while a micro-batch was unfinished.")
 def _(folder):
     journal = journals.committed(folder, range(10))
     renamed = journals.JournalRows("lines", {"default": journals.pa.schema([("m", journals.pa.int64())])})
@@ -187,7 +190,7 @@ def _():
         run_topology(Orders)
 
 
-@raises("PYSTORM_TOKEN_FAILED", "The function of `kafka.oauth_cb` raises an exception.")
+@raises("PYSTORM_KAFKA_REFUSES", "The function of `kafka.oauth_cb` raises an exception.")
 def _(folder):
     (folder / "tokens.py").write_text("def of_kafka(config):\n    raise PermissionError('no such user')\n")
     security = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "OAUTHBEARER"}
@@ -201,7 +204,7 @@ def _():
     decoder(gone, "id bigint").values(data, {})
 
 
-@raises("PYSTORM_REGISTRY_REFUSES", "The schema registry wants a password, and another one is given.")
+@raises("PYSTORM_REGISTRY_UNREACHABLE", "The schema registry wants a password, and another one is given.")
 def _():
     with schema_registry("me:secret") as registry:
         data = registry.avro([{"id": 1}], record(id="long"))

@@ -19,7 +19,7 @@ def _():
     OpaqueMapState("sqlite:///totals.db", "totals").aggregate(1, {"ann": 5}, add)
 
 
-@raises("PYSTORM_UNKNOWN_STORE")
+@raises("PYSTORM_INVALID_ARGUMENT")
 def _():
     TransactionalMapState("mysql://shop@database/totals", "totals")
 

@@ -45,7 +45,7 @@ def _():
     run_topology(Nothing)
 
 
-@raises("PYSTORM_INVALID_GROUPING")
+@raises("PYSTORM_INVALID_TOPOLOGY")
 def _():
     class Count(Bolt):
         def process(self, tup): ...
@@ -55,7 +55,7 @@ def _():
         counts = Count.spec(inputs={hosts: Grouping.fields("hots")})
 
 
-@raises("PYSTORM_NOT_A_TOPOLOGY")
+@raises("PYSTORM_WRONG_TYPE")
 def _():
     run_topology(Numbers())
 
@@ -68,7 +68,7 @@ def _():
     run_topology(through(Lazy))
 
 
-@raises("PYSTORM_METHOD_MISSING")
+@raises("PYSTORM_INVALID_COMPONENT")
 def _():
     class Lazy(Bolt):
         outputs = ["n long"]
@@ -127,7 +127,7 @@ def _():
     read_stream(spark, Circle, scope="cluster", stream="there")
 
 
-@raises("PYSTORM_INVALID_JOIN")
+@raises("PYSTORM_INVALID_TOPOLOGY")
 def _():
     class Paid(JoinBolt):
         outputs = ["id long"]
@@ -144,7 +144,7 @@ def _():
     run_topology(Shop, scope="cluster")
 
 
-@raises("PYSTORM_INVALID_TEST")
+@raises("PYSTORM_INVALID_ARGUMENT")
 def _():
     verify_bolt(Numbers, [[1]], fields=["n long"])
 
@@ -187,7 +187,7 @@ def _():
     run_topology(Typed)
 
 
-@raises("PYSTORM_UNTYPED_FIELDS")
+@raises("PYSTORM_INVALID_TYPE")
 def _():
     class Untyped(Topology):
         numbers = MemorySpout.spec(fields=["n"], rows=[[1]])
@@ -195,7 +195,7 @@ def _():
     read_stream(spark, Untyped)
 
 
-@raises("PYSTORM_FORMAT_MISMATCH")
+@raises("PYSTORM_SCHEMA_MISMATCH")
 def _():
     class Lines(Topology):
         lines = FilesSpout.spec(path=".", fields=["id long", "line string"])
@@ -217,7 +217,7 @@ class Silent(Bolt):
     def process(self, tup): ...
 
 
-@raises("PYSTORM_NO_OPEN_STREAM")
+@raises("PYSTORM_INVALID_TOPOLOGY")
 def _():
     class Store(Bolt):
         def process(self, tup): ...
@@ -225,22 +225,22 @@ def _():
     read_stream(spark, through(Store))
 
 
-@raises("PYSTORM_STREAM_NOT_FOUND")
+@raises("PYSTORM_INVALID_OPTION")
 def _():
     read_stream(spark, Numbers, stream="letters")
 
 
-@raises("PYSTORM_STREAM_NOT_DECLARED")
+@raises("PYSTORM_INVALID_ARGUMENT")
 def _():
     run_topology(Numbers).rows("nubmers")
 
 
-@raises("PYSTORM_COMPONENT_NOT_FOUND")
+@raises("PYSTORM_INVALID_ARGUMENT")
 def _():
     TopologyProgress(components=(ComponentProgress(name="price"),)).component("prise")
 
 
-@raises("PYSTORM_SEVERAL_STREAMS")
+@raises("PYSTORM_MISSING_OPTION")
 def _():
     class Two(Topology):
         numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
@@ -249,7 +249,7 @@ def _():
     read_stream(spark, Two)
 
 
-@raises("PYSTORM_DEAD_LETTERS_UNREAD")
+@raises("PYSTORM_OPTIONS_CONFLICT")
 def _():
     read_stream(spark, Numbers, options={"topology.dead.letter": "stream"})
 
@@ -275,7 +275,7 @@ def _():
     run_topology(through(Forgets), {"topology.message.timeout.secs": 1, "topology.max.spout.retries": 0})
 
 
-@raises("PYSTORM_COMPONENT_FAILED")
+@raises("PYSTORM_TUPLE_FAILED")
 def _():
     class Connects(Bolt):
         def initialize(self, conf, context):
@@ -330,7 +330,7 @@ def _():
     run_topology(through(Count))
 
 
-@raises("PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH")
+@raises("PYSTORM_WRONG_NUMBER_OF_FIELDS")
 def _():
     class Count(Bolt):
         outputs = ["word string", "count long"]
@@ -412,7 +412,7 @@ def _():
     run_topology(through(Anchors))
 
 
-@raises("PYSTORM_ANCHOR_CLOSED")
+@raises("PYSTORM_INVALID_ANCHOR")
 def _():
     class AcksFirst(Bolt):
         outputs = ["n long"]
@@ -449,7 +449,7 @@ def _():
     run_topology(through(Direct))
 
 
-@raises("PYSTORM_INVALID_GROUPING_ANSWER")
+@raises("PYSTORM_INVALID_RETURN_VALUE")
 def _():
     class First:
         def prepare(self, context, stream, target_tasks): ...
@@ -488,7 +488,7 @@ def _():
     run_topology(Grouped)
 
 
-@raises("PYSTORM_VALUE_NOT_COPYABLE")
+@raises("PYSTORM_VALUE_DOES_NOT_FIT")
 def _():
     class Locked(Bolt):
         outputs = ["lock"]
@@ -535,7 +535,7 @@ def _():
     run_topology(through(Ordered, config={"topology.async.ordered": True}))
 
 
-@raises("PYSTORM_NOT_A_TUPLE")
+@raises("PYSTORM_INVALID_ANCHOR")
 def _():
     class Acks(Bolt):
         outputs = ["n long"]
@@ -570,7 +570,7 @@ def _():
     chosen_stacks((), "8e4a1f3c-5b1e-4c0e-9a76-0b6f4a2d9c11")
 
 
-@raises("PYSTORM_SEVERAL_SOURCES", "`progress(query)` of a query that unites the topologies `Words` and `Numbers`.")
+@raises("PYSTORM_INVALID_ARGUMENT", "`progress(query)` of a query that unites the topologies `Words` and `Numbers`.")
 def _():
     words, numbers = (TopologyProgress(name=name, run=name[0].lower() * 32) for name in ("Words", "Numbers"))
     chosen([PystormProgress(topology=words), PystormProgress(topology=numbers)], None, {})

@@ -12,7 +12,6 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pystorm_source.errors.conditions import CONDITIONS, Code, Condition
 from pystorm_source.version import __version__
@@ -25,7 +24,7 @@ WIDTH = 116
 SECTIONS: dict[Code, str] = {
     "PYSTORM_ERROR": "Any error",
     "PYSTORM_INVALID_OPTION": "Options",
-    "PYSTORM_TOPOLOGY_NOT_FOUND": "Modules and versions",
+    "PYSTORM_NAME_NOT_FOUND": "Modules and versions",
     "PYSTORM_INVALID_TOPOLOGY": "Topologies",
     "PYSTORM_SCHEMA_MISMATCH": "Streams and types",
     "PYSTORM_CHECKPOINT_DAMAGED": "Checkpoints and the journal",
@@ -138,18 +137,18 @@ def message_of(error: BaseException) -> str:
     return text
 
 
-def section(code: Code, condition: Condition, error: BaseException) -> str:
-    """Heading, class, cause, remedy and example of one code."""
-    example = EXAMPLES[code]
+def section(code: Code, condition: Condition, errors: list[BaseException]) -> str:
+    """Heading, class, cause, remedy and examples of one code."""
     facts = _linked(f"`{condition.error}`. {condition.cause}\n\nRemedy: {condition.remedy}")
     lines = [f"### {code}", "", *textwrap.wrap(facts.split("\n\n")[0], 120, break_long_words=False), ""]
     lines += [*textwrap.wrap(facts.split("\n\n")[1], 120, break_long_words=False), ""]
-    lines += (
-        [*textwrap.wrap(f"Example: {example.event}", 120), ""]
-        if example.event
-        else ["```py", example.source, "```", ""]
-    )
-    lines += ["```text", *textwrap.wrap(message_of(error), WIDTH, break_on_hyphens=False), "```", ""]
+    for example, error in zip(EXAMPLES[code], errors, strict=True):
+        lines += (
+            [*textwrap.wrap(f"Example: {example.event}", 120), ""]
+            if example.event
+            else ["```py", example.source, "```", ""]
+        )
+        lines += ["```text", *textwrap.wrap(message_of(error), WIDTH, break_on_hyphens=False), "```", ""]
     return "\n".join(lines)
 
 
@@ -157,8 +156,13 @@ def _linked(text: str) -> str:
     return re.sub(r"`docs/(\w+\.md)`", r"[\1](\1)", text)
 
 
-def markdown(errors: dict[Code, BaseException]) -> str:
-    """The page. ``errors``: what each example has raised."""
+def raised() -> dict[Code, list[BaseException]]:
+    """Code → what its examples have raised."""
+    return {code: [raised_by(example) for example in EXAMPLES[code]] for code in CONDITIONS}
+
+
+def markdown(errors: dict[Code, list[BaseException]]) -> str:
+    """The page. ``errors``: what the examples have raised."""
     parts = [HEAD]
     for code, condition in CONDITIONS.items():
         if code in SECTIONS:
@@ -169,8 +173,7 @@ def markdown(errors: dict[Code, BaseException]) -> str:
 
 def main(arguments: list[str]) -> None:
     """The command line of this module."""
-    errors: dict[Any, BaseException] = {code: raised_by(EXAMPLES[code]) for code in CONDITIONS}
-    text = markdown(errors)
+    text = markdown(raised())
     if arguments == ["--write"]:
         PAGE.write_text(text, encoding="utf-8")
     else:

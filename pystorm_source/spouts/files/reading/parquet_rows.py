@@ -181,7 +181,7 @@ def _check(field: _Field, type: pa.DataType, path: str) -> None:
         raise SchemaError(
             f"column {field.name!r} of {path!r} is {type}, of which field {field.name!r} {_ddl(field)} takes nothing: "
             f"declare the type that it has, or let files.malformed=skip leave such files out. Given: {str(type)!r}",
-            code="PYSTORM_FORMAT_MISMATCH",
+            code="PYSTORM_SCHEMA_MISMATCH",
         ) from None
 
 
@@ -193,7 +193,7 @@ def _constant(field: _Field, path: str, hint: str, columns: list[str]) -> pa.Sca
         raise SchemaError(
             f"{path!r} has no column {field.name}, or several: name the fields as the file does; files.malformed=skip "
             f"leaves such files out. Given: {columns!r}",
-            code="PYSTORM_FORMAT_MISMATCH",
+            code="PYSTORM_SCHEMA_MISMATCH",
         )
     value = None if text == _NULL else unquote(text)
     try:
@@ -204,7 +204,7 @@ def _constant(field: _Field, path: str, hint: str, columns: list[str]) -> pa.Sca
         raise SchemaError(
             f"field {field.name!r} of {path!r}, which its directory names, is no {_ddl(field)}: {error}. Declare it "
             f"as string, or let files.malformed=skip leave such files out. Given: {text!r}",
-            code="PYSTORM_FORMAT_MISMATCH",
+            code="PYSTORM_SCHEMA_MISMATCH",
         ) from None
     return constant
 
