@@ -60,7 +60,7 @@ def environment(checkout: Path) -> dict[str, str]:
     """The environment in which an ordinary Python loads modules that were built with sanitizers."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
     libraries = []
-    for name in ("libasan.so", "libubsan.so", "libstdc++.so"):  # the last for exceptions thrown by Arrow
+    for name in ("libasan.so", "libubsan.so", "libstdc++.so.6"):  # the last for exceptions thrown by Arrow
         asked = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
         libraries.append(os.path.realpath(asked.stdout.strip()))
         assert Path(libraries[-1]).is_file(), f"{compiler} has no {name}"
