@@ -138,5 +138,5 @@ cdef object _family(object type):
     if types.is_map(type):
         return "map", _family(type.key_type), _family(type.item_type)
     if types.is_struct(type):
-        return ("struct", *((field.name, _family(field.type)) for field in type))
+        return ("struct", *[(field.name, _family(field.type)) for field in type])
     return {"date32[day]": "date", "date64[ms]": "date"}.get(str(type), type.id)

@@ -385,7 +385,7 @@ cdef class RowSink:
             raise MemoryError()
         filled = [column for column in self.columns if column != -1] + list(constants or ())
         filled += [column for column in (offset_column, partition_column) if column != -1]
-        if len(set(filled)) != len(filled) or not all(0 <= column < width for column in filled):
+        if len(set(filled)) != len(filled) or not all([0 <= column < width for column in filled]):
             raise ValueError(
                 f"each value, constant, offset and partition of {label} fills an output column of its own from 0 to "
                 f"{width - 1}. Given: {(self.columns, constants, offset_column, partition_column)!r}"

@@ -195,7 +195,7 @@ cdef object _struct_converter(object type, bint strict):
             if strict:
                 _refuse_other_names(value, type, names, [n for n in getattr(value, "__dict__", ()) if n[0] != "_"])
             values = [_attribute(value, name) for name in names]
-            if names and all(item is MISSING for item in values):
+            if names and all([item is MISSING for item in values]):
                 raise Misfit(value, type, f"it takes an object with the attributes {', '.join(names)}")
             values = [None if item is MISSING else item for item in values]
         else:

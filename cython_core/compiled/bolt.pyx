@@ -10,6 +10,7 @@ one that is none (another thread, a unit test without a topology, a tuple that h
 Threading law: as the executor.
 """
 
+cimport cython
 from cpython.object cimport PyObject
 
 from cython_core.acking.acker cimport anchor_t, no_anchor
@@ -27,6 +28,7 @@ cdef extern from "Python.h":
     void ps_incref "Py_INCREF"(PyObject *)
 
 
+@cython.auto_pickle(True)
 cdef class CompiledBolt(BoltBase):
     """What compiled bolts inherit, beside ``Bolt``. Define ``cdef int process_tuple(self, Tuple tup) except -1``."""
 

@@ -3,6 +3,7 @@
 Threading law: as the executor.
 """
 
+cimport cython
 from cpython.object cimport PyObject
 
 from cython_core.routing.plain_emit cimport try_spout_emit
@@ -16,6 +17,7 @@ cdef extern from "Python.h":
     PyObject *ps_false "Py_False"
 
 
+@cython.auto_pickle(True)
 cdef class CompiledSpout(SpoutBase):
     """What compiled spouts inherit, beside ``Spout`` or ``PartitionedSpout``. Define ``cdef int next_emit(self)``."""
 

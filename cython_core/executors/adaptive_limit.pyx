@@ -42,6 +42,7 @@ cdef double SHORTEST = 0.001
 
 
 @cython.final
+@cython.auto_pickle(True)
 cdef class AdaptiveLimit:
     """``most``: beyond which the limit is never raised."""
 

@@ -174,6 +174,7 @@ def request_has_expired(bolt):
     return request is not None and request.outcome == EXPIRED
 
 
+@cython.auto_pickle(True)
 cdef class AsyncBase(BoltBase):
     """What async bolts inherit. Has no fields."""
 

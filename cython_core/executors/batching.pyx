@@ -9,6 +9,7 @@ group is gone once it was processed or failed. No thread and no signal: the exec
 Threading law: as the executor.
 """
 
+cimport cython
 from collections import OrderedDict
 
 from cython_core.routing.bolt_base cimport BoltBase
@@ -48,6 +49,7 @@ cdef int leave_out_lost(object batch) except -1:
     return 0
 
 
+@cython.auto_pickle(True)
 cdef class BatchingBase(BoltBase):
     """What batching bolts inherit; the attributes stand in the instance: ``_batches`` (group key → list of Tuples),
     ``_tick_counter``, ``_current_key``."""

@@ -668,7 +668,7 @@ cdef class BoltExecutor(Executor):
             batch, key = self.instance._current_tups, getattr(self.instance, "_current_key", None)
             method = "process_batch"
         if batch is not None:
-            tup = next((each for each in batch if isinstance(each, Tuple)), None)
+            tup = next(iter([each for each in batch if isinstance(each, Tuple)]), None)
         if tup is not None and tup.source.task >= 0:  # a tick cannot come again
             named = self.named(cause)
         exits = self.exits and named == 0

@@ -92,12 +92,12 @@ cdef class Executor:
             if not isinstance(router, StreamRouter):
                 raise TypeError(f"routers of {component!r} are StreamRouters; Given: {router!r}")
         self.routers = routers
-        self.inserters = tuple(
+        self.inserters = tuple([
             inserter
             for router in routers.values()
             for route in (<StreamRouter>router).routes
             for inserter in (<Route>route).inserters
-        )
+        ])
         self.writes_output = any([(<StreamRouter>router).row_sink is not None for router in routers.values()])
         self.exits = True
         self.reported = Reported(maxlen=MOST_REPORTED)

@@ -294,6 +294,7 @@ cdef PyObject *call_join(PyObject *callable, PyObject **arguments, size_t count,
     return <PyObject *>None
 
 
+@cython.auto_pickle(True)
 cdef class JoinBase(BatchingBase):
     """What bolts inherit that join; the attributes stand in the instance: ``_batches``, a Joins."""
 

@@ -46,6 +46,7 @@ cdef BatchSlice slice_of(object batch):
 
 
 @cython.final
+@cython.auto_pickle(True)
 cdef class BatchSlice(TupleBatch):
     """Rows of a batch: ``count`` from one on, or those at some places."""
 

@@ -3,6 +3,7 @@
 Threading law: as spout_base.pyx.
 """
 
+cimport cython
 from cython_core.acking.acker cimport anchor_t, no_anchor
 from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
@@ -23,6 +24,7 @@ from cython_core.arrow.row_error import coded, shown
 from cython_core.routing.failure_kinds import kind_of
 
 
+@cython.auto_pickle(True)
 cdef class BoltBase:
     """What every bolt inherits. Has no fields."""
 
@@ -270,6 +272,7 @@ cdef class BoltBase:
         """
 
 
+@cython.auto_pickle(True)
 cdef class ArrowBase(BoltBase):
     """What bolts of batches inherit: verdicts of batches."""
 

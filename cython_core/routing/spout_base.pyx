@@ -3,6 +3,7 @@
 Threading law: as OutputCollector.
 """
 
+cimport cython
 from cpython.object cimport PyObject
 
 from cython_core.acking.acker cimport anchor_t, no_anchor
@@ -23,6 +24,7 @@ from cython_core.tuples.tuple cimport named_values
 from cython_core.arrow.row_error import coded, shown
 
 
+@cython.auto_pickle(True)
 cdef class SpoutBase:
     """What every spout inherits. Has no fields."""
 

@@ -75,7 +75,7 @@ cdef class Route:
     ):
         if grouping not in KINDS:
             raise ValueError(f"a grouping is one of {', '.join(KINDS)}; Given: {grouping!r}")
-        if not inserters or not all(isinstance(inserter, BatchInserter) for inserter in inserters):
+        if not inserters or not all([isinstance(inserter, BatchInserter) for inserter in inserters]):
             raise ValueError(f"a route leads to at least one BatchInserter; Given: {inserters!r}")
         if (grouping == "custom") != (custom is not None):
             raise ValueError(f"a custom route, and no other, has an object that chooses; Given: {custom!r}")

@@ -23,6 +23,7 @@ cdef TupleList list_of(list tuples, Py_ssize_t rows, bint single):
 
 
 @cython.final
+@cython.auto_pickle(True)
 cdef class TupleList:
     """What ``process_many`` is given: tuples, as a sequence, whose values can be read as columns.
 

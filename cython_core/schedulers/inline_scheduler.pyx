@@ -89,7 +89,7 @@ cdef class InlineScheduler:
     ):
         if quota < 1:
             raise ValueError(f"a turn makes at least one call; Given: {quota!r}")
-        if not all(isinstance(executor, Executor) for executor in executors):
+        if not all([isinstance(executor, Executor) for executor in executors]):
             raise TypeError(f"a scheduler turns Executors; Given: {executors!r}")
         self.executors = executors
         self.stopwatch = Stopwatch()

@@ -31,6 +31,7 @@ cdef ColumnSlice columns_slice(tuple names, tuple columns, Py_ssize_t rows):
 
 
 @cython.final
+@cython.auto_pickle(True)
 cdef class ColumnSlice(TupleBatch):
     """``count`` rows of some columns, from one on."""
 

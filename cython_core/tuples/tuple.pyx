@@ -94,6 +94,7 @@ cdef object values_of(PyObject **items, Py_ssize_t n, object values_class):
     return ps_values_of(items, n, values_class)
 
 
+@cython.auto_pickle(True)
 cdef class TupleBatch:
     """``count`` rows of about ``weight`` bytes, as one payload."""
 

@@ -7,9 +7,24 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from cython_core.compiled.bolt import CompiledBolt
+from cython_core.compiled.spout import CompiledSpout
 from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.bolt_base import BoltBase
-from pystorm_source import BatchingBolt, Bolt, GlobalStreamId, ReliableSpout, Spout, Stream, TicklessBatchingBolt
+from cython_core.routing.tuple_list import TupleList
+from cython_core.tuples.tuple import Tuple
+from pystorm_source import (
+    ArrowBolt,
+    AsyncBolt,
+    BatchingBolt,
+    Bolt,
+    GlobalStreamId,
+    JoinBolt,
+    ReliableSpout,
+    Spout,
+    Stream,
+    TicklessBatchingBolt,
+)
 from pystorm_source import Grouping as By
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
@@ -513,6 +528,24 @@ def test_a_component_can_pickle_its_state():
 
     source = Numbers.spec()
     assert numbers(worker_of(topology(s=source, b=Pickles.spec(inputs=[source])), "b").run("s", "p", 0, 3)) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("kind", [ArrowBolt, AsyncBolt, BatchingBolt, JoinBolt])
+def test_a_component_is_pickled_with_its_state(kind):
+    component = kind()
+    component.total = 3
+    twin = pickle.loads(pickle.dumps(component))
+    assert type(twin) is kind and twin.total == 3
+
+
+@pytest.mark.parametrize("kind", [CompiledBolt, CompiledSpout])
+def test_a_compiled_component_is_pickled(kind):
+    assert type(pickle.loads(pickle.dumps(kind()))) is kind
+
+
+def test_tuples_of_process_many_are_pickled():
+    tups = TupleList([Tuple(1, "words", values=("cow",)), Tuple(2, "words", values=("dog",))])
+    assert pickle.loads(pickle.dumps(tups)).column(0) == ["cow", "dog"]
 
 
 @pytest.mark.timeout(20)
