@@ -145,11 +145,14 @@ def with_included(headers: list[str]) -> list[str]:
 
 
 def remove_orphans(folder: str) -> None:
-    """Removes compiled modules whose source was moved or deleted: they could be imported, and would go into a wheel."""
+    """Removes what was built of sources that were moved or deleted: it could be imported, and would go into a wheel."""
     for compiled in Path(folder).glob("cython_core/**/*.so"):
         source = compiled.relative_to(folder).with_name(compiled.name.split(".")[0] + ".pyx")
         if not source.exists():
             compiled.unlink()
+    for copied in Path(folder).glob("pystorm_source/**/*.*"):
+        if copied.is_file() and not copied.relative_to(folder).exists():
+            copied.unlink()
 
 
 def strip_symbols(folder: str, compiler: list[str]) -> None:

@@ -6,7 +6,7 @@
     writer         Spark's writers: a task's rows in, a commit message out; commit and abort on the driver
     write_rows     the task: rows ──► ReadAhead ──► Input ──► a worker, until all trees are settled
     row_batches    rows of Spark 4.0 as record batches
-    dead_letters   files of dead letters: written by tasks, moved by the driver's commit
+    same_use       refuses two writes of one micro-batch that would share their idempotency keys
     sink_records   the driver's record of each micro-batch
 """
 
