@@ -146,13 +146,13 @@ def with_included(headers: list[str]) -> list[str]:
 
 def remove_orphans(folder: str) -> None:
     """Removes what was built of sources that were moved or deleted: it could be imported, and would go into a wheel."""
-    for compiled in Path(folder).glob("cython_core/**/*.so"):
-        source = compiled.relative_to(folder).with_name(compiled.name.split(".")[0] + ".pyx")
-        if not source.exists():
-            compiled.unlink()
-    for copied in Path(folder).glob("pystorm_source/**/*.*"):
-        if copied.is_file() and not copied.relative_to(folder).exists():
-            copied.unlink()
+    for package in ("cython_core", "pystorm_source"):
+        for built in Path(folder, package).rglob("*.*"):
+            source = built.relative_to(folder)
+            if built.suffix == ".so":
+                source = source.with_name(built.name.split(".")[0] + ".pyx")
+            if built.is_file() and not source.exists():
+                built.unlink()
 
 
 def strip_symbols(folder: str, compiler: list[str]) -> None:
