@@ -243,5 +243,6 @@ if __name__ == "__main__":
     setup(
         ext_modules=[extension(str(path)) for path in SOURCES if path.suffix == ".pyx"],
         cmdclass={"build_ext": build_core, "annotate": annotate_core},
-        options={"build_ext": {"parallel": CORES}},
+        # build_py copies what looks newer than in build/lib: of an older commit, unpacked there, nothing does.
+        options={"build_ext": {"parallel": CORES}, "build_py": {"force": True}},
     )
