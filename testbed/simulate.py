@@ -30,7 +30,14 @@ import numpy.typing as npt
 
 from pystorm_source.clock import ManualClock
 from pystorm_source.source.admission.batch_budget import BatchBudget
-from pystorm_source.source.admission.controller import LONGEST_TARGET, AdmissionController, Settings
+from pystorm_source.source.admission.controller import (
+    LONGEST_TARGET,
+    AdmissionState,
+    BatchRead,
+    Observation,
+    Settings,
+    decide,
+)
 from pystorm_source.source.admission.overhead import FIXED_SHARE
 from pystorm_source.source.admission.task_schedule import Floats, Ints
 from testbed.rules import RULES, without
@@ -78,7 +85,10 @@ class Source:
     """One source of the query: its controller, and the partitions that it reads."""
 
     def __init__(self, scenario: Scenario, clock: ManualClock, part: slice, names: tuple[str, ...]):
-        self._controller = AdmissionController(Settings(scenario.target, {SPOUT: scenario.initial}), clock)
+        self._settings = Settings(scenario.target, {SPOUT: scenario.initial})
+        self._clock = clock
+        self._state = AdmissionState()
+        self._planned: BatchRead | None = None
         self._part = part
         self._names = {SPOUT: names[part]}
         self._known = frozenset(names[part])
@@ -86,12 +96,15 @@ class Source:
     def decide(self, waiting: Ints, reports: list[SimulatedReport]) -> BatchBudget:
         """Of all ``reports`` those of its own partitions arrive, and those of strangers."""
         mine = [report for report in reports if report.partition in self._known or report.partition == STRANGER]
-        return self._controller.decide(self._names, waiting[self._part], mine)
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        seen = Observation(now, wall, self._names, waiting[self._part], self._planned, mine)
+        self._state, budget = decide(self._state, seen, self._settings)
+        return budget
 
     def begun(self, starts: Ints, ends: Ints, batch: str) -> None:
         """What is read in the end."""
-        self._controller.note_planned(starts[self._part], ends[self._part])
-        self._controller.begun(batch)
+        mine = BatchRead(starts[self._part], ends[self._part], batch)
+        self._planned = mine if np.any(mine.ends > mine.starts) else None
 
 
 def _parts(scenario: Scenario) -> list[slice]:

@@ -20,7 +20,7 @@ from pystorm_source.cli.show.query import MicroBatch
 from pystorm_source.cli.show.text import PROSE, GrowingFiles, gather
 from pystorm_source.cli.word_count import WordCount
 from pystorm_source.errors import WorldError
-from pystorm_source.source.admission import Reason
+from pystorm_source.source.admission.rate_estimator import Reason
 from pystorm_source.testing import run_topology
 
 ROOT = Path(__file__).resolve().parents[2]

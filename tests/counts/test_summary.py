@@ -133,7 +133,7 @@ class Query:
         )
         self.at = self.reader.initialOffset()
         self.reported = []
-        self.reader._receiver.take = self.take
+        self.reader._telemetry.receiver.take = self.take
 
     def take(self):
         reported, self.reported = self.reported, []

@@ -23,15 +23,15 @@ class SpyReader(PystormStreamReader):
         return super().latestOffset(start, limit)
 
     def stop(self):
-        end = time.monotonic() + LAST_SECONDS
-        while self._receiver.on and not self._counts.await_reports(0.0) and time.monotonic() < end:
+        end, told = time.monotonic() + LAST_SECONDS, self._telemetry
+        while told.receiver.on and not told.counts.await_reports(0.0) and time.monotonic() < end:
             time.sleep(0.01)
         self._keep()
         super().stop()
 
     def _keep(self):
         with (Path(self._request.options.path) / "reports.log").open("a") as log:
-            log.writelines(json.dumps(msgspec.to_builtins(report)) + "\n" for report in self._receiver.take())
+            log.writelines(json.dumps(msgspec.to_builtins(report)) + "\n" for report in self._telemetry.receiver.take())
 
 
 class SpySource(PystormDataSource):

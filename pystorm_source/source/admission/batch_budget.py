@@ -22,14 +22,13 @@ Too small: a partition waits long to be read."""
 class BatchBudget:
     """What a micro-batch should read, a row per partition.
 
-    ``offsets``: the most to read, never more than the backlog; -1 for partitions without offsets. ``granted``: expected
-    seconds of their tasks. ``reasons``: Reason, NONE if nothing is held back. ``pressure``: seconds of work in the
-    backlog, divided by the seconds that the slots have until the target. ``next_row``: the row with which the next
-    micro-batch begins if there are too many partitions for one. ``target``: seconds in force.
+    ``offsets``: the most to read, never more than the backlog; -1 for partitions without offsets. ``reasons``: Reason,
+    NONE if nothing is held back. ``pressure``: seconds of work in the backlog, divided by the seconds that the slots
+    have until the target. ``next_row``: the row with which the next micro-batch begins if there are too many partitions
+    for one. ``target``: seconds in force.
     """
 
     offsets: Ints
-    granted: Floats
     reasons: Ints
     pressure: float
     next_row: int = 0
@@ -56,9 +55,7 @@ class BatchBudget:
         held = self.throttled & (self.offsets > 0)
         offsets = np.where(held, np.maximum(self.offsets / factor, 1.0).astype(np.int64), self.offsets)
         reasons = np.where(held, Reason.PROBING, self.reasons)
-        return replace(
-            self, offsets=offsets, granted=np.where(held, self.granted / factor, self.granted), reasons=reasons
-        )
+        return replace(self, offsets=offsets, reasons=reasons)
 
 
 @dataclass(frozen=True)
@@ -82,12 +79,11 @@ def batch_budget(rates: RateEstimator, waiting: Ints, time: TaskTime) -> BatchBu
     chosen, next_row = _round_robin(rows, wished, time)
     wished, splits = waiting[chosen] / rate[chosen], rates.splits[chosen]
     seconds = task_times(wished, splits, time.slots, time.task_overhead, _available(time, splits), time.rotation)
-    granted, offsets = np.zeros(len(waiting)), np.zeros(len(waiting), np.int64)
-    granted[chosen] = seconds
+    offsets = np.zeros(len(waiting), np.int64)
     some = np.minimum(np.maximum(rate[chosen] * seconds, 1.0), waiting[chosen])
     offsets[chosen] = np.where(seconds < wished, some, waiting[chosen])
     reasons = np.where(offsets < waiting, rates.reason, Reason.NONE)
-    return BatchBudget(offsets, granted, reasons, pressure, next_row)
+    return BatchBudget(offsets, reasons, pressure, next_row)
 
 
 def most_per_slot(partitions: int, slots: int) -> int:

@@ -17,9 +17,9 @@ is the target minus the cost of a micro-batch outside its tasks, divided over th
 If no task reports, the controller uses the duration of the micro-batch: the part that shrinks when less is read is the
 rate of the tasks, the rest is fixed.
 
-``decide`` is a pure function and holds the whole algorithm. ``AdmissionController`` reads the clock and keeps the state
-between two micro-batches. Spouts without offsets are not controlled: their partitions count permits, and their batches
-end by the clock.
+``decide`` is a pure function and holds the whole algorithm; ``driver/batch_plan`` keeps the state between two
+micro-batches. Spouts without offsets are not controlled: their partitions count permits, and their batches end by the
+clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pystorm_source.clock import Clock
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import Plan
 from pystorm_source.source.admission.batch_budget import BatchBudget, TaskTime, batch_budget, most_per_slot
@@ -81,7 +80,7 @@ class Settings(NamedTuple):
     is_timed: bool = True
 
 
-class PlannedBatch(NamedTuple):
+class BatchRead(NamedTuple):
     """What a micro-batch reads, a row per partition: ``starts``, ``ends``; ``batch``: its name in reports."""
 
     starts: Ints
@@ -100,7 +99,7 @@ class Observation(NamedTuple):
     wall: float
     names: Names
     waiting: Ints
-    planned: PlannedBatch | None = None
+    planned: BatchRead | None = None
     reports: Sequence[Report] = ()
 
 
@@ -179,7 +178,7 @@ def _idle(state: AdmissionState, seen: Observation) -> float:
     return max(0.0, seen.now - max(arrived)) if arrived else 0.0
 
 
-def _after_batch(state: AdmissionState, seen: Observation, planned: PlannedBatch, settings: Settings) -> AdmissionState:
+def _after_batch(state: AdmissionState, seen: Observation, planned: BatchRead, settings: Settings) -> AdmissionState:
     """The state after a micro-batch, with or without reports."""
     target = _target(state, settings)
     waited = state.trigger.waited or not settings.is_timed
@@ -240,51 +239,13 @@ def _reasons(reasons: Ints, overhead: Overhead, target: Target, fixed: float) ->
     return np.where((reasons == Reason.RATE) | (reasons == Reason.PROBING), common, reasons)
 
 
+def settings_of(plan: Plan, options: SourceOptions) -> Settings:
+    """For the spouts of a plan that have offsets of their own."""
+    initial, millis = initial_rates(plan, options), options.batch_target_millis
+    return Settings(None if millis is None else millis / 1000, initial, is_timed=len(initial) == len(plan.spouts))
+
+
 def initial_rates(plan: Plan, options: SourceOptions) -> dict[str, float]:
     """Offsets per second of a partition before anything is measured, for the spouts that have offsets of their own."""
     own = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
     return {spout.name: float(options.initial_rate or spout.runs_as.initial_rate) for spout in own}  # type: ignore[attr-defined]
-
-
-class AdmissionController:
-    """For one run of a query. ``state``: restored from the offset when a query restarts."""
-
-    def __init__(self, settings: Settings, clock: Clock, state: AdmissionState | None = None):
-        self._settings = settings
-        self._clock = clock
-        self._planned: PlannedBatch | None = None
-        self.state = state or AdmissionState()
-
-    @classmethod
-    def of(
-        cls, plan: Plan, options: SourceOptions, clock: Clock, state: AdmissionState | None = None
-    ) -> "AdmissionController | None":
-        """A controller for the spouts of a plan that have offsets of their own; None if there are none."""
-        initial = initial_rates(plan, options)
-        if not initial:
-            return None
-        millis = options.batch_target_millis
-        target = millis / 1000 if millis is not None else None
-        return cls(Settings(target, initial, is_timed=len(initial) == len(plan.spouts)), clock, state)
-
-    @property
-    def waited(self) -> bool:
-        """Whether the query has waited for its trigger before the last decision."""
-        return self.state.trigger.waited
-
-    def decide(self, names: Names, waiting: Ints, reports: Sequence[Report]) -> BatchBudget:
-        """The budget of the next micro-batch out of ``waiting``. ``reports``: those since the last question."""
-        now, wall = self._clock.monotonic(), self._clock.wall()
-        seen = Observation(now, wall, names, waiting, self._planned, reports)
-        self._planned = None
-        self.state, made = decide(self.state, seen, self._settings)
-        return made
-
-    def note_planned(self, starts: Ints, ends: Ints) -> None:
-        """Notes the ranges that the micro-batch reads in the end; without any there is no micro-batch."""
-        self._planned = PlannedBatch(starts, ends) if np.any(ends > starts) else None
-
-    def begun(self, batch: str) -> None:
-        """Sets the name by which tasks will report on what was admitted."""
-        if self._planned is not None:
-            self._planned = self._planned._replace(batch=batch)

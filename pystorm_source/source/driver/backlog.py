@@ -1,6 +1,6 @@
 """The backlog, as it appears in a query's progress (``sources[0].latestOffset``)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,8 @@ from msgspec import to_builtins
 
 from pystorm_source.records.fitting import MOST_BYTES, bytes_in_progress, fitting
 from pystorm_source.records.record import TopologyProgress
-from pystorm_source.source.admission import Limits
-from pystorm_source.source.driver.throttling import Throttling
-from pystorm_source.source.offsets.micro_batch import Waiting
-from pystorm_source.source.offsets.partition_index import Column, total
+from pystorm_source.source.driver.batch_plan import Planned
+from pystorm_source.source.offsets.partition_index import total
 
 MOST_NAMED = 100
 """Partitions that a report names; beyond that it has the sum only, for progress is printed and stored by the batch."""
@@ -21,19 +19,12 @@ MOST_NAMED = 100
 
 @dataclass(frozen=True, eq=False)
 class Backlog:
-    """Heads and ends at the last look. Offsets that the micro-batch now admitted takes are not backlog any more."""
+    """At the last trigger. Offsets that the micro-batch now admitted takes are not backlog any more; those that
+    Trigger.AvailableNow leaves to the next run are."""
 
-    waits: Waiting
-    """The real heads, without the bound of Trigger.AvailableNow."""
-    ends: Column
-    limits: Limits
-    without_offsets: Collection[str] = ()
-    """Spouts that count permits, which are no backlog."""
-    throttling: Throttling | None = None
+    planned: Planned
     tasks: Mapping[str, Any] | None = None
     """The tasks' reports, as ``ReportSummary`` adds them up."""
-    paused: Mapping[str, float] | None = None
-    """Rate limits whose services are not called now, and for how many seconds."""
 
     def to_json(self, topology: TopologyProgress | None = None) -> dict[str, Any]:
         """``{"backlog", "backlogByPartition", "limits", "offsets", "pausedMillis", "tasks", "throttled", "topology",
@@ -45,13 +36,14 @@ class Backlog:
         ``avgOffsetsBehindLatest``, ``max…`` and ``min…`` are strings, as the Kafka source of Spark has them in its
         metrics.
         """
-        rows = self._rows()
-        left = self.waits.head[rows] - self.ends[rows]
+        planned, rows = self.planned, self._rows()
+        waits, user, paused = planned.seen.waiting, planned.limits, planned.seen.paused
+        left = waits.head[rows] - planned.ends[rows]
         waiting = np.flatnonzero(left)
         limits = {
-            "maxOffsetsPerPartition": self.limits.per_partition,
-            "maxOffsetsPerTrigger": self.limits.total,
-            "minOffsetsPerTrigger": self.limits.minimum,
+            "maxOffsetsPerPartition": user.per_partition,
+            "maxOffsetsPerTrigger": user.total,
+            "minOffsetsPerTrigger": user.minimum,
         }
         report: dict[str, Any] = {
             "backlog": total(left),
@@ -64,22 +56,23 @@ class Backlog:
             report["maxOffsetsBehindLatest"] = str(left.max())
             report["minOffsetsBehindLatest"] = str(left.min())
         if len(rows) <= MOST_NAMED:
-            names = [str(self.waits.index.key(row)) for row in rows.tolist()]
+            names = [str(waits.index.key(row)) for row in rows.tolist()]
             report["backlogByPartition"] = dict(zip(names, left.tolist(), strict=True))
-            report["offsets"] = self.waits.index.section_at(self.waits.head, rows)
+            report["offsets"] = waits.index.section_at(waits.head, rows)
             report["throttled"] = [names[i] for i in waiting.tolist()]
-        if self.throttling is not None:
-            report |= self.throttling.to_json()
+        report |= planned.throttling.to_json()
         if self.tasks is not None:
             report["tasks"] = self.tasks
-        if self.paused:
-            report["pausedMillis"] = {name: round(1000 * seconds) for name, seconds in self.paused.items()}
+        if paused:
+            report["pausedMillis"] = {name: round(1000 * seconds) for name, seconds in paused.items()}
         if topology is not None:
             report["topology"] = to_builtins(fitting(topology, MOST_BYTES - bytes_in_progress(report)))
         return dict(sorted(report.items()))
 
     def _rows(self) -> npt.NDArray[np.intp]:
-        counts = np.ones(len(self.ends), np.bool_)
-        for component in self.without_offsets:
-            counts[self.waits.index.rows_of(component)] = False
+        """Without those of spouts that count permits, which are no backlog."""
+        seen = self.planned.seen
+        counts = np.ones(len(self.planned.ends), np.bool_)
+        for component in seen.without_offsets:
+            counts[seen.waiting.index.rows_of(component)] = False
         return np.flatnonzero(counts)

@@ -11,7 +11,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.plan import lint
-from pystorm_source.source.admission import RateEstimator, initial_rates
+from pystorm_source.source.admission.controller import initial_rates
+from pystorm_source.source.admission.rate_estimator import RateEstimator
 from pystorm_source.source.driver.partitions import partitions_of
 from pystorm_source.source.driver.snapshot_reader import SnapshotReader
 from pystorm_source.source.driver.spouts import DriverSpouts

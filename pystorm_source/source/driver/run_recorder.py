@@ -2,7 +2,7 @@
 
 ::
 
-    latestOffset ─▶ asked, answered ─ when it began, admission ─┐
+    latestOffset ─▶ answered ──────── when it began, admission ─┐
     partitions ───▶ begun ─────────── its ranges ───────────────┼─▶ a record ─▶ the file: when all ranges are reported,
     a report ─────▶ reported ──────── tasks, components ────────┘               when the next micro-batch is planned,
                                                                                 when the run ends
@@ -103,7 +103,6 @@ class RunRecorder:
         self._private = private_folder(os.getppid())
         self._changed = Condition()
         self._writer: RecordWriter | None = None
-        self._asked = (0.0, 0.0)
         self._answered: tuple[tuple[float, float], Mapping[str, Any]] | None = None
         self._batch: RunningBatch | None = None
         self._before: RunningBatch | None = None
@@ -115,22 +114,18 @@ class RunRecorder:
         self._said = False
 
     @_harmless
-    def asked(self) -> None:
-        """Spark asks for the next micro-batch: the one before is over."""
-        self._asked = self._clock.monotonic(), self._clock.wall()
-
-    @_harmless
-    def answered(self, backlog: Backlog | None, waited: bool) -> None:
-        """``backlog``: with the micro-batch that was planned, None if none was. ``waited``: whether the query has
-        waited for its trigger since the one before, so that this time is not a part of its duration."""
+    def answered(self, asked: tuple[float, float], backlog: Backlog | None, waited: bool) -> None:
+        """``asked``: when Spark has asked for the next micro-batch, so the one before is over (monotonic seconds,
+        seconds since 1970). ``backlog``: with the micro-batch that was planned, None if none was. ``waited``: whether
+        the query has waited for its trigger since the one before, so that this time is no part of its duration."""
         batch = self._batch
         if batch is not None and batch.seconds is None:
-            batch.seconds = batch.seconds_at(self._asked[0]) if waited else self._asked[0] - batch.began
+            batch.seconds = batch.seconds_at(asked[0]) if waited else asked[0] - batch.began
             batch.changed = True
         if batch is not None and batch.changed:
             self._write(batch)
         if backlog is not None:
-            self._answered = self._asked, admission_of(backlog.to_json())
+            self._answered = asked, admission_of(backlog.to_json())
 
     @_harmless
     def begun(self, key: str, ranges: int) -> None:

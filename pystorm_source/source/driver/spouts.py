@@ -16,7 +16,7 @@ from pystorm_source.api.snapshot_check import CheckedSnapshot, checked_snapshot
 from pystorm_source.errors import TopologyError
 from pystorm_source.errors.user_frames import shown
 from pystorm_source.plan import Plan
-from pystorm_source.source.admission import Align
+from pystorm_source.source.admission.limits import Align
 from pystorm_source.source.offsets.offsets import Key
 from pystorm_source.worker.failure import driver_call
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from pystorm_source.clock import Clock
-from pystorm_source.source.admission import BatchBudget, Limits, Reason
+from pystorm_source.source.admission.batch_budget import BatchBudget
+from pystorm_source.source.admission.limits import Limits
+from pystorm_source.source.admission.rate_estimator import Reason
 from pystorm_source.source.offsets.micro_batch import Waiting
 from pystorm_source.source.offsets.partition_index import Column
 

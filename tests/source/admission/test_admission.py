@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pystorm_source.errors import TopologyError
 from pystorm_source.options import SourceOptions
-from pystorm_source.source.admission import Limits, admit, limits_of
+from pystorm_source.source.admission.limits import Limits, admit, limits_of
 from pystorm_source.source.offsets.offsets import Key
 from tests.sizes import sized
 from tests.source.admission.reference import reference
@@ -90,19 +90,6 @@ def test_alignment_exceeds_a_limit_only_alone(waiting, total, per_partition, siz
     assert bool(moved) == any(start < head for start, head in waiting.values())
     for key, _ in moved.items():
         assert ends[key] == waiting[key][1] or ends[key] % size == 0
-
-
-@given(st.integers(1, 9), st.integers(1, 7), st.integers(1, 12))
-def test_everything_is_read_in_the_end(total, size, partitions):
-    heads = {key(str(i)): 40 + 3 * i for i in range(partitions)}
-    at = dict.fromkeys(heads, 0)
-    for _ in range(sum(heads.values()) + 1):
-        waiting = {each: (at[each], heads[each]) for each in heads}
-        if at == heads:
-            return
-        before, at = at, admitted(waiting, Limits(total), up_to(size, waiting))
-        assert at != before
-    pytest.fail(f"not read to the end: {at}")
 
 
 def test_remainder_goes_round():

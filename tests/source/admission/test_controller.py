@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystorm_source.source.admission import BatchBudget, Reason, section_of, state_of
+from pystorm_source.source.admission.batch_budget import BatchBudget
 from pystorm_source.source.admission.controller import (
     AdmissionState,
+    BatchRead,
     Observation,
-    PlannedBatch,
     Settings,
     decide,
 )
 from pystorm_source.source.admission.overhead import Overhead
-from pystorm_source.source.admission.rate_estimator import DRIFTED_FOR, GROWTH, TEST_CUT, Drift, RateEstimator
+from pystorm_source.source.admission.rate_estimator import DRIFTED_FOR, GROWTH, TEST_CUT, Drift, RateEstimator, Reason
+from pystorm_source.source.admission.saved_state import section_of, state_of
 from pystorm_source.source.admission.trigger_interval import TriggerInterval
 from testbed.rules import without
 from testbed.scenarios import Scenario, constant, losing, scenarios, stepping
@@ -52,7 +53,7 @@ def known(rates, slots=2, fixed=0.0, task_overhead=1e-5):
 
 def after(state, batch, settings=ONE):
     """What is known after a micro-batch."""
-    planned = PlannedBatch(batch.starts, batch.ends, batch.batch)
+    planned = BatchRead(batch.starts, batch.ends, batch.batch)
     waiting = np.zeros(len(batch.starts), np.int64)
     observed = Observation(batch.asked, 0.123, batch.names, waiting, planned, batch.reports)
     return replace(decide(replace(state, asked=batch.planned), observed, settings)[0], asked=0.0)
@@ -140,7 +141,7 @@ def test_of_more_partitions_than_their_tasks_leave_time_for_each_has_its_turn():
         state, made = decide(state, Observation(float(turn), 0.1, names(100), waiting, planned), ONE)
         assert (made.offsets > 0).sum() <= 16
         read += made.offsets > 0
-        planned = PlannedBatch(zero, made.offsets, "b")
+        planned = BatchRead(zero, made.offsets, "b")
     assert (read > 0).all()
 
 
@@ -300,7 +301,7 @@ def test_waiting_for_the_trigger_is_no_work():
     batch = played([450, 450], [0.45, 0.45])
     waited = seen([450, 450], batch.reports, asked=10.0)
     state = replace(known([1000.0] * 2, fixed=0.1), trigger=TriggerInterval(10.0, asked=0.0))
-    planned = PlannedBatch(waited.starts, waited.ends, waited.batch)
+    planned = BatchRead(waited.starts, waited.ends, waited.batch)
     observed = Observation(10.0, 10.003, names(2), np.full(2, ENDLESS), planned, waited.reports)
     assert 1700 <= decide(state, observed, ONE)[1].offsets.sum() < 1900
 

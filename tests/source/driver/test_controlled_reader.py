@@ -10,7 +10,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
 
-streaming = pytest.importorskip("pyspark.sql.streaming.datasource", reason="4.0 and 4.1 have no admission control")
+pytest.importorskip("pyspark.sql.streaming.datasource", reason="4.0 and 4.1 have no admission control")
 
 
 class Query:
@@ -26,9 +26,9 @@ class Query:
         )
         self.at = start or self.reader.initialOffset()
 
-    def plan(self, seconds=1.0, limit=None):
+    def plan(self, seconds=1.0):
         """Offsets that a micro-batch reads."""
-        end = json.loads(json.dumps(self.reader.latestOffset(self.at, limit or self.reader.getDefaultReadLimit())))
+        end = json.loads(json.dumps(self.reader.latestOffset(self.at, self.reader.getDefaultReadLimit())))
         if end == self.at:
             return 0
         size = sum(part.end - part.start for part in self.reader.partitions(self.at, end))
@@ -81,22 +81,10 @@ def test_the_users_limits_win_downwards(endless, limit):
     assert Query(endless, **{limit: 10**9}).plan() <= 400
 
 
-def test_once_reads_all(endless):
-    assert Query(endless).plan(limit=streaming.ReadAllAvailable()) == 2 * 10**12
-
-
 def test_available_now_is_rate_controlled(endless):
     query = Query(endless)
     query.reader.prepareForTriggerAvailableNow()
     assert query.plan() <= 400
-
-
-def test_little_data_still_waits_for_more(world):
-    world.put(a=5)
-    query = Query(world, minOffsetsPerTrigger=10, maxTriggerDelay="30s")
-    assert query.plan() == 0
-    query.clock.advance(31)
-    assert query.plan() == 5
 
 
 def test_no_pressure_reads_all_and_an_idle_trigger_gives_the_very_same_offset(world):

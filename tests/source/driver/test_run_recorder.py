@@ -48,6 +48,10 @@ class Reader:
         self.at = end
         return [each for task in tasks for each in ranges_of(task)]
 
+    def ask_in_vain(self, waited):
+        now = self.clock.monotonic(), self.clock.wall()
+        self.reader._telemetry.recorder.answered(now, None, waited)
+
     def report(self, *ranges, seconds=0.5, broken_off=False):
         for each in ranges:
             self.clock.advance(seconds)
@@ -62,7 +66,7 @@ class Reader:
                 seconds=seconds,
                 broken_off=broken_off,
             )
-            self.reader._recorder.reported(replace(sent, arrived=self.clock.monotonic()))
+            self.reader._telemetry.recorder.reported(replace(sent, arrived=self.clock.monotonic()))
 
 
 def run_in(folder):
@@ -163,7 +167,7 @@ def test_what_is_known_is_written_before_the_end_waits(world, private, monkeypat
     first, _ = reader.plan()
     reader.plan()
     reader.report(first)
-    reader.reader._recorder.settle()
+    reader.reader._telemetry.recorder.settle()
     assert (rows(private), run_in(private).ended) == ([9], None)
 
 
@@ -195,8 +199,7 @@ def test_reports_that_get_lost_all_the_time_do_not_keep_the_process(world, priva
     reader = Reader(world, maxOffsetsPerTrigger=4)
     for _ in range(2):
         reader.report(reader.plan()[0])
-    reader.reader._recorder.asked()
-    reader.reader._recorder.answered(None, waited=False)
+    reader.ask_in_vain(waited=False)
     reader.reader.stop()
     assert [each.topology.whole for each in run_in(private).records] == [False, False]
 
@@ -243,10 +246,8 @@ def test_time_that_the_query_waits_for_its_trigger_is_no_part_of_a_micro_batch(w
     reader = Reader(world)
     (only,) = reader.plan()
     reader.report(only, seconds=0.5)
-    recorder = reader.reader._recorder
     reader.clock.advance(9.5)
-    recorder.asked()
-    recorder.answered(None, waited=True)
+    reader.ask_in_vain(waited=True)
     (record,) = run_in(private_folder(os.getppid())).records
     assert record.seconds == 0.5
 
@@ -264,7 +265,7 @@ def test_a_micro_batch_of_the_run_before_has_a_record_without_admission(world, p
 def test_reports_that_could_not_be_used_are_counted(world, private):
     world.put(a=9)
     reader = Reader(world)
-    reader.reader._recorder._dropped = lambda: {"wrong mac": 2}
+    reader.reader._telemetry.recorder._dropped = lambda: {"wrong mac": 2}
     reader.report(*reader.plan())
     (record,) = run_in(private).records
     assert record.tasks.reports_dropped == {"wrong mac": 2}
@@ -274,7 +275,7 @@ def test_counts_of_components_are_those_of_the_micro_batch(world, private):
     world.put(a=9)
     reader = Reader(world, maxOffsetsPerTrigger=4)
     counted = TopologyProgress(name="Numbers", batch=0, seconds=5.0)
-    reader.reader._recorder._topology = {0: counted}.get
+    reader.reader._telemetry.recorder._topology = {0: counted}.get
     reader.report(*reader.plan())
     reader.report(*reader.plan())
     first, second = run_in(private).records
@@ -286,7 +287,7 @@ def test_counts_of_components_are_those_of_the_micro_batch(world, private):
 def test_what_a_micro_batch_costs_besides_its_tasks_is_named_if_it_holds_the_query_back(world, private, head, why):
     world.put(a=head)
     reader = Reader(world, maxOffsetsPerTrigger=4)
-    reader.reader._recorder._topology = lambda number: TopologyProgress(batch=number, elapsed=0.5)
+    reader.reader._telemetry.recorder._topology = lambda number: TopologyProgress(batch=number, elapsed=0.5)
     reader.report(*reader.plan(), seconds=0.5)
     reader.clock.advance(4.5)  # the sink
     reader.plan()
@@ -345,7 +346,7 @@ def test_a_folder_that_was_removed_is_made_again(world, private):
 def test_a_failure_of_its_own_ends_no_query(world, private, caplog):
     world.put(a=9)
     reader = Reader(world)
-    reader.reader._recorder._topology = lambda number: 1 / 0
+    reader.reader._telemetry.recorder._topology = lambda number: 1 / 0
     reader.report(*reader.plan())
     assert "ZeroDivisionError" in caplog.text
 

@@ -519,7 +519,7 @@ def test_no_micro_batch_is_planned_while_a_circuit_breaker_is_open(world):
     world.put(a=10)
     start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
     world.put(a=20)
-    reader._leases.answer("task", b'{"limit": "api", "bad": 10}')
+    reader._telemetry.leases.answer("task", b'{"limit": "api", "bad": 10}')
 
     assert reader.latestOffset(start, ReadAllAvailable()) == start
     assert reader.reportLatestOffset()["pausedMillis"] == {"api": 5000}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystorm_source.source.admission import RateEstimator
+from pystorm_source.source.admission.rate_estimator import RateEstimator
 from pystorm_source.source.driver.task_packing import (
     LONGEST,
     MOST_UNMEASURED,

@@ -18,14 +18,16 @@ def run_of(world):
 
     def make(topology, checkpoint=None, late=0.0, **options):
         run = Run(world.options(topology, **options), checkpoint or Checkpoint())
-        reader = run.reader
+        reader, told = run.reader, run.reader._telemetry
         command = ["java", "--master", "local[2]"]
 
         def add(report):
             time.sleep(late)  # the machine is busy
-            reader._counts.add(report)
+            told.counts.add(report)
 
-        reader._receiver = ReportReceiver(reader._request.options, here=True, driver_command=command, on_report=add)
+        reader._telemetry.receiver = ReportReceiver(
+            reader._request.options, here=True, driver_command=command, on_report=add
+        )
         made.append(reader)
         return run
 
@@ -57,7 +59,7 @@ def test_the_counts_of_a_micro_batch_are_in_the_progress_of_the_next_one(world, 
     assert sum(len(rows) for rows in run.checkpoint.rows) == 50
     assert [edge.transferred for edge in last.edges if not edge.target] == [len(run.checkpoint.rows[-1])]
     assert last.name == "Doubled"
-    assert last.run == run.reader._run
+    assert last.run == run.reader._telemetry.run
     assert {each.spout for each in last.slow_partitions} == {"numbers"}
 
 

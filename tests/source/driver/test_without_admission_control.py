@@ -100,12 +100,6 @@ def endless(world):
     return world
 
 
-def test_the_only_micro_batch_of_a_run_that_may_end_reads_all(endless):
-    run = Controlled(endless)
-    assert run.plan() == 10**9
-    assert "admission" not in run.at
-
-
 def test_an_overloaded_query_is_admitted_less_from_its_second_micro_batch_on(endless, caplog):
     caplog.set_level(logging.INFO, "pystorm.source")
     run = Controlled(endless)
@@ -123,19 +117,6 @@ def test_whoever_sets_the_first_rate_bounds_the_first_micro_batch(endless):
     assert Controlled(endless, backpressure__initialRate=100).plan() <= 200
 
 
-def test_a_query_that_had_several_micro_batches_goes_on_bounded_by_what_it_knows(endless):
-    endless.put(a=10**5)
-    first = Controlled(endless)
-    first.plan(seconds=10)
-    for head in (10**6, 10**7):
-        endless.put(a=head)
-        first.plan()
-    admission = {"numbers": {"common": 5000, "fixedMicros": 100_000, "slots": 2, "taskMicros": 5000}}
-    first.at = sealed(first.at | {"admission": admission})
-    endless.put(a=10**9)
-    assert 0 < Controlled(endless, first.at).plan() <= 10_000
-
-
 def test_a_run_of_one_micro_batch_leaves_no_rest_behind_twice(endless):
     """Trigger.AvailableNow over the checkpoint of a query without end."""
     endless.put(a=10**5)
@@ -147,10 +128,3 @@ def test_a_run_of_one_micro_batch_leaves_no_rest_behind_twice(endless):
     held_back = 9 * 10**5 - once.plan()
     assert held_back > 8 * 10**5
     assert Controlled(endless, once.at).plan() == held_back
-
-
-def test_feedback_off_leaves_the_users_limits_alone(endless):
-    run = Controlled(endless, feedback="off")
-    assert run.plan() == 10**9
-    endless.put(a=10**10)
-    assert run.plan() == 9 * 10**9

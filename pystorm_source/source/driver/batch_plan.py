@@ -1,0 +1,149 @@
+"""Where the next micro-batch ends. Pure: no source is read, no clock, nothing is logged or remembered here.
+
+``plan`` decides in this order; what comes first wins:
+
+1. Nothing is read while too little waits (``minOffsetsPerTrigger``), or while a circuit breaker is open: what the
+   micro-batch does would fail. Under Trigger.AvailableNow the query would end there, so it reads on.
+2. No partition reads beyond its budget, which the controller makes (``admission/controller``), if it holds back.
+3. Nor beyond the user's limits, and all of them share those fairly (``admission/limits``).
+
+Spark 4.0 and 4.1 ask without a start and a limit. Nothing tells there whether the query has an end, and
+Trigger.AvailableNow and Trigger.Once plan one micro-batch: offsets that the controller held back would wait for the
+next run. So it holds back from the second micro-batch of a run on, which only a query without end has, and from the
+first one on if the offset has the controller's section, which only a run of several micro-batches writes, or if the
+user sets a first rate.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from pystorm_source.source.admission.batch_budget import BatchBudget
+from pystorm_source.source.admission.controller import AdmissionState, BatchRead, Observation, decide, settings_of
+from pystorm_source.source.admission.limits import Align, Limits, admit
+from pystorm_source.source.admission.rate_samples import Report
+from pystorm_source.source.admission.saved_state import section_of, state_of
+from pystorm_source.source.driver.throttling import Throttling
+from pystorm_source.source.offsets.micro_batch import SourceState, Waiting, next_offsets
+from pystorm_source.source.offsets.offsets import Offsets
+from pystorm_source.source.offsets.partition_index import Column, total
+from pystorm_source.source.request import ReadRequest
+
+
+class Seen(NamedTuple):
+    """What is known when Spark asks. ``now``: monotonic seconds; ``wall``: seconds since 1970; ``source``: the spouts'
+    heads; ``waiting``: all that waits; ``readable``: the part that this query may read, which Trigger.AvailableNow
+    bounds (``frozen``); ``aligns``: as ``admit`` takes them; ``without_offsets``: spouts that count permits;
+    ``by_limit``: whether this Spark passes a start and a limit; ``reports``: the tasks' since the last time;
+    ``paused``: rate limits whose services are not called now, and for how many seconds."""
+
+    now: float
+    wall: float
+    source: SourceState
+    waiting: Waiting
+    readable: Waiting
+    aligns: Mapping[str, Align]
+    without_offsets: Sequence[str] = ()
+    frozen: bool = False
+    by_limit: bool = True
+    reports: Sequence[Report] = ()
+    paused: Mapping[str, float] = MappingProxyType({})
+
+    @property
+    def backlog(self) -> int:
+        """Readable offsets."""
+        return total(self.readable.head - self.readable.start)
+
+
+@dataclass(frozen=True, eq=False)
+class PlanState:
+    """What one trigger leaves for the next. A restart begins anew, with what the offset holds.
+
+    ``controlled``: whether a controller makes budgets; ``admission``: what it has learned, None before its first one;
+    ``measured``: the micro-batch of its last one, None if nothing was read. ``waits_since``: when the offsets that are
+    held back for more were first seen. ``has_planned``: whether this run has planned a micro-batch.
+    """
+
+    controlled: bool
+    admission: AdmissionState | None = None
+    measured: BatchRead | None = None
+    waits_since: float | None = None
+    has_planned: bool = False
+
+    def begun(self, batch: str) -> "PlanState":
+        """``batch``: the name by which tasks will report on the planned micro-batch."""
+        return self if self.measured is None else replace(self, measured=self.measured._replace(batch=batch))
+
+
+class Planned(NamedTuple):
+    """``offsets``: the end of the micro-batch; ``is_new``: whether there is one; ``state``: for the next trigger. For
+    people: ``ends``: the offsets, a row per partition; ``throttling``: what held the micro-batch back; ``waited``:
+    whether the query has waited for its trigger before it; ``failure``: of the controller."""
+
+    offsets: Offsets
+    is_new: bool
+    state: PlanState
+    seen: Seen
+    limits: Limits
+    ends: Column
+    throttling: Throttling
+    waited: bool
+    failure: Exception | None
+
+
+def plan(request: ReadRequest, at: Offsets, seen: Seen, limits: Limits, state: PlanState) -> Planned:
+    """The end of the next micro-batch of a query that has planned up to ``at``; ``at`` itself if there is none.
+
+    Raises TopologyError if an ``align`` answers nonsense.
+    """
+    waits = seen.readable
+    learned, budget, failure = _budgeted(request, at, seen, limits, state)
+    if not (seen.by_limit or state.has_planned or at.admission or request.options.initial_rate is not None):
+        budget = None
+    waits_since = _waits_since(state.waits_since, seen, limits.minimum, request.max_trigger_delay)
+    if waits_since is not None or (seen.paused and not seen.frozen):
+        ends = waits.start
+    else:
+        ends = admit(waits, limits, seen.aligns, budget.offsets if budget is not None else None)
+    section = section_of(learned) if learned is not None else None
+    if not seen.by_limit and not state.has_planned:
+        section = {}  # if the run ends with this micro-batch, the next one must not take the query for endless
+    offsets = next_offsets(at, seen.source, waits, ends, request.starting, section)
+    is_new = offsets is not at
+    after = replace(state, waits_since=waits_since, has_planned=state.has_planned or is_new)
+    if failure is not None:
+        after = replace(after, controlled=False, admission=None, measured=None)
+    elif learned is not None:
+        measured = BatchRead(waits.start, ends) if np.any(ends > waits.start) else None
+        after = replace(after, admission=learned, measured=measured)
+    waited = learned is not None and learned.trigger.waited
+    throttling = Throttling.of(waits, ends, limits, budget)
+    return Planned(offsets, is_new, after, seen, limits, ends, throttling, waited, failure)
+
+
+def _budgeted(
+    request: ReadRequest, at: Offsets, seen: Seen, limits: Limits, state: PlanState
+) -> tuple[AdmissionState | None, BatchBudget | None, Exception | None]:
+    """What the controller knows now, its budget, and what it failed with: no query ends because of it."""
+    settings, waits = settings_of(request.plan, request.options), seen.readable
+    if not state.controlled or limits.lifted or not settings.initial:
+        return None, None, None
+    known = state.admission or state_of(at.admission)
+    names, waiting = waits.index.names, waits.head - waits.start
+    try:
+        observed = Observation(seen.now, seen.wall, names, waiting, state.measured, seen.reports)
+        return *decide(known, observed, settings), None
+    except Exception as error:
+        return known, None, error
+
+
+def _waits_since(since: float | None, seen: Seen, minimum: int | None, max_delay: float) -> float | None:
+    """Since when what waits is held back for more; None if it is not: there are ``minimum`` offsets, or they have
+    waited ``max_delay`` seconds."""
+    if minimum is None or not 0 < seen.backlog < minimum:
+        return None
+    since = seen.now if since is None else since
+    return since if seen.now - since < max_delay else None
