@@ -19,7 +19,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
 from pystorm_source.worker import OutputPlan, Worker
 from tests.worker.running import Numbers, numbers, topology, worker_of
-from tests.worker.test_threads import until
+from tests.worker.threads import until
 
 UNTRACKED = {"topology.acker.executors": 0}  # rows leave before their tuples are through
 ORDERED = pytest.mark.parametrize("ordered", [False, True])
