@@ -146,6 +146,9 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef bint idle(self) noexcept:
         return self.in_flight == 0 and BoltExecutor.idle(self)
 
+    cdef bint is_late(self) noexcept:
+        return len(self.line.strays) > 0 or BoltExecutor.is_late(self)
+
     cdef bint waits(self) noexcept:
         """1 where requests are under way, and nothing but their end gives it anything to do."""
         return (
@@ -305,8 +308,10 @@ cdef class AsyncExecutor(BoltExecutor):
             request.settle(COMPLETED)
         if request.outcome != COMPLETED:  # its tuple was failed when it was given up
             error = None
-        elif error is None and not request.has_emitted and task.result() is not None:
-            error = self.collector.lost_by(request.method, task.result())
+        elif error is None:
+            error = request.unawaited
+            if error is None and not request.has_emitted and task.result() is not None:
+                error = self.collector.lost_by(request.method, task.result())
         if self.adaptive is not None and (error is not None or request.outcome == COMPLETED):
             try:
                 self.adapt(request, error is not None and bool(self.instance.is_overload(error)))
@@ -439,10 +444,10 @@ cdef class AsyncExecutor(BoltExecutor):
         """What a request emits behind its end is lost, so it is an exception of the component."""
         cdef AsyncRequest request
         while self.line.strays:
-            request, error = self.line.strays.pop(0)
+            request, method, error = self.line.strays.pop(0)
             if self.exits:
-                raise ComponentFailed(self.component, self.task, "emit", request.tup, request.tup.offset) from error
-            self.survive("emit", request.tup, request.tup.offset, error)
+                raise ComponentFailed(self.component, self.task, method, request.tup, request.tup.offset) from error
+            self.survive(method, request.tup, request.tup.offset, error)
         return 0
 
     cdef int fail_expired(self) except -1:

@@ -27,6 +27,7 @@ from cython_core.tuples.tuple cimport OPEN, Tuple, gather, take_gathered
 from cython_core.arrow.row_error import coded, shown
 
 cdef object REQUEST = ContextVar("pystorm_request")
+request_variable = REQUEST  # for code in Python
 
 
 @cython.final
@@ -44,6 +45,11 @@ cdef class RequestLine:
 @cython.final
 cdef class AsyncRequest(DelayedOperation):
     """One call of ``process``, or of an async ``process_tick``. It expires when its time is over."""
+
+    @property
+    def bolt(self):
+        """Whose call it is."""
+        return self.line.collector.instance
 
     def __call__(self, task):
         """The task's: its coroutine has ended."""
@@ -70,7 +76,7 @@ cdef class AsyncRequest(DelayedOperation):
         if self.outcome == EXPIRED or self.outcome == CANCELLED:
             raise coded(
                 ValueError,
-                "PYSTORM_INVALID_ANCHOR",
+                "PYSTORM_ANCHOR_CLOSED",
                 f"{name_of(self.line.collector.instance)}.{method}: the request was given up, as its time was "
                 f"over, its tree has failed or its task ends; Given: {shown(self.tup)}"
             )
@@ -99,11 +105,11 @@ cdef class AsyncRequest(DelayedOperation):
             return 0
         error = coded(
             ValueError,
-            "PYSTORM_INVALID_ANCHOR",
+            "PYSTORM_ANCHOR_CLOSED",
             f"{name_of(self.line.collector.instance)}.emit: its {self.method}() has returned: await what it starts, or "
             f"emit with anchors=[]; Given: {shown(arguments[0])}"
         )
-        self.line.strays.append((self, error))
+        self.line.strays.append((self, "emit", error))
         raise error
 
     cdef object do(self, str method, tuple arguments):
@@ -144,6 +150,12 @@ cdef AsyncRequest request_of(object bolt):
     """The request of this bolt in whose context the caller runs, or None."""
     cdef AsyncRequest request = <AsyncRequest>get_value(REQUEST)
     return request if request is not None and request.line.collector.instance is bolt else None
+
+
+def call_both(first, second, argument):
+    """Has no frame of Python's, so that a warning of the second one names the line of the caller."""
+    first(argument)
+    second(argument)
 
 
 def pause_request(bolt):

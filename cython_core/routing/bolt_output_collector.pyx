@@ -316,7 +316,7 @@ cdef int check_open(BoltOutputCollector collector, Tuple anchor) except -1:
     if anchor.verdict != OPEN:
         raise coded(
             ValueError,
-            "PYSTORM_INVALID_ANCHOR",
+            "PYSTORM_ANCHOR_CLOSED",
             f"{name_of(collector.instance)}.emit: Anchored onto {anchor.id} after ack/fail: emit first, then "
             f"{'ack' if anchor.verdict == ACKED else 'fail'}, or emit with anchors=[]; Given: {shown(anchor)}"
         )

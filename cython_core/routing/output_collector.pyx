@@ -18,6 +18,7 @@ Threading law: a collector belongs to the thread of its executor.
 """
 
 import logging
+from types import CoroutineType
 
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from cpython.object cimport PyObject_GenericSetAttr
@@ -127,18 +128,21 @@ cdef class OutputCollector:
         return router
 
     cdef object lost_by(self, str method, object answer):
-        """A call that has emitted nothing returned this: the exception to raise if it has the look of rows and is to be
-        refused; else None, and ``returned`` says it."""
-        if not self.routers or not (isinstance(answer, ROWS) or hasattr(type(answer), "__next__") or is_frame(answer)):
+        """A call that has emitted nothing returned this: the exception to raise if it is a coroutine, or if it has the
+        look of rows and is to be refused; else None, and ``returned`` says it."""
+        cdef bint never_runs = isinstance(answer, CoroutineType)
+        if never_runs:
+            answer.close()  # or Python would warn of it, too
+            how = "await it in an AsyncBolt's process()"
+        elif not (self.routers and (isinstance(answer, ROWS) or hasattr(type(answer), "__next__") or is_frame(answer))):
             return None
-        if isinstance(answer, ROWS) and not answer:
+        elif isinstance(answer, ROWS) and not answer:
             return None  # no rows are lost
-        how = "self.emit_batch(...)" if is_frame(answer) else "self.emit([...]) for each of them"
-        text = (
-            f"{method}() returned a {type(answer).__name__} and emitted nothing: rows leave by emit alone, {how}. "
-            f"Given: {shown(answer)}"
-        )
-        if self.refuses_returns:
+        else:
+            how = "rows leave by emit alone, "
+            how += "self.emit_batch(...)" if is_frame(answer) else "self.emit([...]) for each of them"
+        text = f"{method}() returned a {type(answer).__name__} and emitted nothing: {how}. Given: {shown(answer)}"
+        if never_runs or self.refuses_returns:
             error = coded(TypeError, "PYSTORM_ROWS_RETURNED", text)
             # Nothing was raised in the component, so no traceback leads to it: the method says where it is.
             error.method_code = getattr(getattr(type(self.instance), method, None), "__code__", None)

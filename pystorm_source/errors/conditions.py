@@ -82,6 +82,7 @@ Code = Literal[
     "PYSTORM_OFFSET_MISSING",
     "PYSTORM_OFFSET_OUT_OF_RANGE",
     "PYSTORM_INVALID_ANCHOR",
+    "PYSTORM_ANCHOR_CLOSED",
     "PYSTORM_EMIT_OUTSIDE_OF_RUN",
     "PYSTORM_INVALID_DIRECT_TASK",
     "PYSTORM_VALUE_WITHOUT_HASH",
@@ -398,7 +399,8 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_ROWS_RETURNED": Condition(
         "TypeError",
         "A call of a component returned rows and emitted nothing. It is an error in a test and in "
-        "`pystorm-source run`; on Spark a warning in the log of the task, once.",
+        "`pystorm-source run`; on Spark a warning in the log of the task, once. A returned coroutine, which never "
+        "runs, is an error on Spark, too.",
         "`self.emit([...])` for each row; `process()` returns nothing.",
     ),
     "PYSTORM_UNKNOWN_STREAM": Condition(
@@ -439,9 +441,14 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_INVALID_ANCHOR": Condition(
         "ValueError or TypeError",
-        "The anchors of an emit, or what is acked or failed, are no tuples that the bolt still holds.",
-        "`emit(values, anchors=[tup])`, before the tuple is acked or failed; await what an `AsyncBolt` starts; or emit "
-        "with `anchors=[]`.",
+        "The anchors of an emit are no list of tuples, or what is acked or failed is no tuple.",
+        "`emit(values, anchors=[tup])`, before the tuple is acked or failed.",
+    ),
+    "PYSTORM_ANCHOR_CLOSED": Condition(
+        "ValueError",
+        "An emit is anchored to a tuple that is acked, failed or given up; or an `AsyncBolt` does not await a "
+        "coroutine or task whose emits would be.",
+        "Emit first, then ack; await what an `AsyncBolt` starts; or emit with `anchors=[]`.",
     ),
     "PYSTORM_EMIT_OUTSIDE_OF_RUN": Condition(
         "RuntimeError",

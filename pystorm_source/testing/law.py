@@ -152,6 +152,10 @@ OF_ERRORS: dict[Code, tuple[str, str]] = {
     ),
     "PYSTORM_OFFSET_MISSING": (_IN_RANGE, "emit(values, tup_id=offset) with the offset, an int"),
     "PYSTORM_EMIT_OUTSIDE_OF_RUN": (LATE, LATE_REMEDY),
+    "PYSTORM_ANCHOR_CLOSED": (
+        "emits come before the verdict of their tuple",
+        "Emit first, then ack; in an AsyncBolt await what process() starts; or emit with anchors=[]",
+    ),
 }
 """Code of an error of ``emit`` → the law that it stands for, and the remedy."""
 

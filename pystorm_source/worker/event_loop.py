@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from cython_core.arrow.row_error import coded
 from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.worker.unawaited import watch_unawaited
 
 NEVER = float("inf")
 LOOK_SECONDS = 0.001
@@ -52,6 +53,7 @@ class EventLoop:
         self._holders.add(holder)
         if self._loop is None:
             self._loop = self._new_loop()
+            watch_unawaited()
             self.create_task = self._loop.create_task
             self._woken_fd, self.wake_fd = os.pipe()
             os.set_blocking(self._woken_fd, False)
@@ -105,6 +107,10 @@ class EventLoop:
                 return self._opened().run_until_complete(coroutine)
         finally:
             coroutine.close()  # if it has not begun
+
+    def tasks(self) -> "set[asyncio.Task[Any]]":
+        """All that have not ended."""
+        return set() if self._loop is None else asyncio.all_tasks(self._loop)
 
     def finish(self, tasks: Iterable["asyncio.Task[Any]"], seconds: float) -> int:
         """Blocking, for ``seconds`` at most: waits until the tasks have ended. Returns the number of those that have

@@ -17,6 +17,9 @@
     close() and deactivate() of every spout
       │ they may emit: drained once more
       ▼
+    tasks that calls of async bolts have left behind end: drained once more
+      │
+      ▼
     the run ends: a thread of a component's own may have emitted until then: drained once more, until nothing is left
       │
       ▼
@@ -36,6 +39,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from cython_core.arrow.row_batch import RowBatchBuilder
+from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.bolt_executor import end_run
 from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
@@ -43,6 +47,7 @@ from cython_core.schedulers.inline_scheduler import InlineScheduler
 from cython_core.schedulers.threads_scheduler import ThreadsScheduler
 from pystorm_source.errors import InternalError
 from pystorm_source.worker.component_calls import ComponentCalls
+from pystorm_source.worker.left_tasks import await_left, tasks_left
 
 
 class MicroBatch:
@@ -58,6 +63,7 @@ class MicroBatch:
         self.rows = self.batches = 0
         self._scheduler = scheduler
         self._executors = executors
+        self._asyncs = [executor for executor in executors if isinstance(executor, AsyncExecutor)]
         self._spouts = [executor for executor in executors if isinstance(executor, SpoutExecutor)]
         self._builder = builder
         self._calls = calls
@@ -78,6 +84,8 @@ class MicroBatch:
         yield from self._drained(deadline)
         self._end_spouts()
         yield from self._drained(deadline)
+        if self._await_left():
+            yield from self._drained(deadline)
         while not end_run(self._executors):
             yield from self._drained(deadline)
         self._check_verdicts()
@@ -127,6 +135,12 @@ class MicroBatch:
     def _await_trees(self) -> bool:
         with self._calls.turns():
             return self._scheduler.await_trees()
+
+    def _await_left(self) -> bool:
+        left = [executor for executor in self._asyncs if tasks_left(executor)]
+        for executor in left:
+            self._calls.call(executor, "process", await_left, executor)
+        return bool(left)
 
     def _end_spouts(self) -> None:
         while self._opened:

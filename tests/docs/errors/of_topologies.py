@@ -412,7 +412,7 @@ def _():
     run_topology(through(Anchors))
 
 
-@raises("PYSTORM_INVALID_ANCHOR")
+@raises("PYSTORM_ANCHOR_CLOSED")
 def _():
     class AcksFirst(Bolt):
         outputs = ["n long"]
