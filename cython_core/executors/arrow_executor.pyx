@@ -230,7 +230,7 @@ cdef class ArrowExecutor(BoltExecutor):
         """Handles an exception of the bolt, inside its ``except``: fails the rows that it worked on."""
         cdef Tuple first = <Tuple>tups[0]
         cdef bint by_bolt = isinstance(cause, FailureKind)
-        cdef bint exits = self.exits and self.named(cause) == 0
+        cdef bint exits = self.named(cause) == 0 and self.exits
         self.errors += exits
         if not exits and not by_bolt:
             self.survive("process_batch", first, first.offset, cause)

@@ -652,7 +652,9 @@ cdef class BoltExecutor(Executor):
         BY_BOLT: the bolt itself, which has raised a FailureKind."""
         if isinstance(cause, FailureKind):
             return BY_BOLT
-        return BY_TABLE if self.rules is not None and self.rules.verdict(cause) is not None else 0
+        verdict = None if self.rules is None else self.rules.verdict(cause)
+        self.reported.retries = verdict == "retry"
+        return 0 if verdict is None else BY_TABLE
 
     cdef int fail_current(self, str method, object cause) except -1:
         """Handles an exception of the bolt, inside its ``except``: fails the tuple or the batch that it worked on."""

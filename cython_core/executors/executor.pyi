@@ -26,6 +26,7 @@ def named_failure(
 
 class Reported(deque[Any]):
     added: int
+    retries: bool
     def append(self, entry: Any) -> None: ...
 
 @disjoint_base

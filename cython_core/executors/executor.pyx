@@ -63,9 +63,11 @@ def named_failure(component, task, method, tup, offset, error):
 
 
 class Reported(deque):
-    """The newest exceptions of a task; ``added`` counts all of them."""
+    """The newest exceptions of a task; ``added`` counts all of them. ``retries``: what is reported now fails a tuple
+    that comes again, as ``topology.retry.on`` says."""
 
     added = 0
+    retries = False
 
     def append(self, entry):
         self.added += 1
@@ -225,6 +227,7 @@ cdef class Executor:
                 report(error, tup)
             except Exception:
                 logger.exception("raise_exception() of component %r, task %d raised", self.component, self.task)
+            self.reported.retries = False
             if self.last_report() is not last:
                 self.reported.pop()  # the component's own entry says less
                 self.reported.added -= 1

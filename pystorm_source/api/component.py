@@ -14,7 +14,7 @@ from pystorm_source.api.spec_arguments import checked_spec
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, NotSupportedError, given
 from pystorm_source.errors.known_secrets import remember
-from pystorm_source.errors.user_frames import shown
+from pystorm_source.errors.user_frames import in_a_line, shown, users_line
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
 
 SERIALIZERS = ("json", "msgpack")
@@ -72,7 +72,7 @@ class Component:
     # The engine's: name → count, last and sum of report_metric's values; arguments of raise_exception; the log for
     # them.
     _pystorm_metrics: dict[str, dict[str, Any]] | None = None
-    _pystorm_reported: list[tuple[BaseException, Any]] | None = None
+    _pystorm_reported: Any = None  # the executor's Reported
     _pystorm_errors: ErrorLog | None = None  # of the worker
     _pystorm_options: EngineOptions | None = None  # of the plan
     _pystorm_place: Any = None  # the worker's InputPlace
@@ -186,7 +186,8 @@ class Component:
     def raise_exception(self, exception: BaseException, tup: Any = None) -> None:
         """Reports an exception without raising it: logs it with its traceback and counts it as an error of this task.
 
-        Of exceptions of one type from one line of code the first three are logged, then their number once a minute.
+        Of exceptions of one type from one line of code the first three are logged, then their number once a minute. Of
+        those that ``topology.retry.on`` retries only the first is, as a warning of one line; its traceback at DEBUG.
 
         Args:
             exception (BaseException): what was caught.
@@ -194,7 +195,8 @@ class Component:
         """
         logger = self._any_logger()
         log = self._pystorm_errors
-        if log is None or log.takes(self.component_name or type(self).__name__, logger, exception):
+        retried = getattr(self._pystorm_reported, "retries", False)
+        if log is None or log.takes(self.component_name or type(self).__name__, logger, exception, retried):
             name = type(exception).__name__
             message = (
                 f"Python {name} raised while processing Tuple {given(tup)}\n" if tup else f"Python {name} raised\n"
@@ -203,7 +205,11 @@ class Component:
             if self._pystorm_sends({"command": "error", "msg": message}):
                 self._pystorm_sends({"command": "sync"})
                 return
-            logger.error("%s", message)
+            if retried:
+                logger.warning("%s", _retried_text(exception, tup))
+                logger.debug("%s", message)
+            else:
+                logger.error("%s", message)
         if self._pystorm_reported is not None:
             self._pystorm_reported.append((exception, tup))
 
@@ -350,3 +356,10 @@ class Component:
 
 # Storm's numbers for the levels, as they stand in the messages of its protocol.
 _STORM_LEVELS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4, "critical": 4}
+
+
+def _retried_text(exception: BaseException, tup: Any) -> str:
+    """One line: retries were asked for, so no reader of the log has anything to do yet."""
+    place = f" at {line}" if (line := users_line(exception)) else ""
+    of = f" of Tuple {given(tup)}" if tup else ""
+    return f"topology.retry.on retries {in_a_line(exception)}{place}{of}; further ones are counted"

@@ -96,9 +96,11 @@ class LogStream:
 class _Kind:
     """Exceptions of one kind: how many there were, and of how many, since when, the log does not speak yet."""
 
-    def __init__(self, logger: Any, name: str):
+    def __init__(self, logger: Any, name: str, retried: bool):
         self.logger = logger
         self.name = name
+        self.first = 1 if retried else FIRST
+        self.level = logging.WARNING if retried else logging.ERROR
         self.count = 0
         self.unlogged = 0
         self.logged_at = 0.0
@@ -114,24 +116,25 @@ class ErrorLog:
 
     def __init__(self, clock: Clock):
         self._clock = clock
-        self._kinds: dict[tuple[str, str, str], _Kind] = {}
+        self._kinds: dict[tuple[str, str, str, bool], _Kind] = {}
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A component's state may be pickled: the engine's own attributes are left out."""
         return type(None), ()
 
-    def takes(self, component: str, logger: Any, error: BaseException) -> bool:
-        """Whether this exception is to be logged whole; if not, it is counted."""
-        key = (component, type(error).__name__, _line_of(error))
+    def takes(self, component: str, logger: Any, error: BaseException, retried: bool = False) -> bool:
+        """Whether this exception is to be logged itself; if not, it is counted. ``retried``: by
+        ``topology.retry.on``, so that one is enough, and a warning."""
+        key = (component, type(error).__name__, _line_of(error), retried)
         with self._lock:
             kind = self._kinds.get(key)
             if kind is None:
                 if len(self._kinds) >= MOST_KINDS:
                     self._log_count(self._kinds.pop(next(iter(self._kinds))))
-                kind = self._kinds[key] = _Kind(logger, f"component {component!r}: {key[1]} at {key[2]}")
+                kind = self._kinds[key] = _Kind(logger, f"component {component!r}: {key[1]} at {key[2]}", retried)
             kind.count += 1
-            if kind.count <= FIRST:
+            if kind.count <= kind.first:
                 kind.logged_at = self._clock.monotonic()
                 return True
             kind.unlogged += 1
@@ -152,7 +155,8 @@ class ErrorLog:
         if kind.unlogged == 0:
             return
         now = self._clock.monotonic()
-        kind.logger.error(
+        kind.logger.log(
+            kind.level,
             "%s: %d more in %.0f s, %d in all; the last one: %s",
             kind.name,
             kind.unlogged,

@@ -16,6 +16,7 @@ from typing import Any
 
 from cython_core.routing.failure_kinds import Hopeless, RetryLater
 from pystorm_source.clock import Clock
+from pystorm_source.errors.user_frames import shown
 from pystorm_source.options import EngineOptions
 from pystorm_source.worker.failure import Blame, Failed, GivenUp, described, failed, shortened
 from pystorm_source.worker.failure_rules import FailureRules
@@ -133,6 +134,10 @@ class Retries:
         """
         ways = "allow for more, or go on without it by topology.dead.letter=stream or drop"
         self._end(lost, f"no retry is left ({limit}): {ways}")
+        rules = self._rules.get(lost.component)
+        if lost.cause is not None and rules is not None and rules.verdict(lost.cause) == "retry":
+            text = f"no retry is left ({limit}): {described(lost)}\n{shown(lost.cause)}"
+            self._warn(f"gave up {type(lost.cause)}", text)  # whole: its attempts were logged in a line
 
     def _end(self, lost: Failed, remedy: str) -> None:
         self.dead_letters += 1

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cython_core.executors.executor import Reported
 from pystorm_source import Bolt, StormHandler
 from pystorm_source.api.component_log import FIRST, MOST_KINDS, ErrorLog, LogStream
 from pystorm_source.clock import ManualClock
@@ -212,6 +213,30 @@ def test_of_a_thousand_exceptions_of_one_kind_three_are_logged_whole(failing, ca
     )
     bolt._pystorm_errors.log_counts(everything=True)
     assert len(logged()) == 4
+
+
+def test_of_exceptions_that_are_retried_one_is_logged_in_a_line_and_whole_at_debug(failing, caplog):
+    bolt, _, _ = failing
+    bolt._pystorm_reported = Reported()
+    bolt._pystorm_reported.retries = True  # by the executor
+    bolt.logger.setLevel("DEBUG")
+    for n in range(20):
+        try:
+            raise ConnectionRefusedError("refused")
+        except ConnectionRefusedError as error:
+            bolt.raise_exception(error, [n])
+    record, whole = caplog.records
+    assert whole.levelname == "DEBUG" and "Traceback" in whole.getMessage()
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("topology.retry.on retries ConnectionRefusedError: refused at File ")
+    assert record.getMessage().endswith(" of Tuple [0]; further ones are counted")
+    assert "\n" not in record.getMessage()
+    bolt._pystorm_errors.log_counts(everything=True)
+    assert caplog.records[2].levelname == "WARNING"
+    assert ": 19 more in 0 s, 20 in all; the last one: ConnectionRefusedError: refused" in caplog.messages[2]
+    bolt._pystorm_reported.retries = False
+    bolt.fails()
+    assert caplog.records[3].levelname == "ERROR" and "Traceback" in caplog.messages[3]
 
 
 def test_then_a_count_a_minute(failing):

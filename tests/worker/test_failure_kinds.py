@@ -368,3 +368,77 @@ def test_what_no_retry_helps_is_counted_apart(error, refused):
     workers = []
     run_watched(made(Refuses), STREAM, on_worker=workers.append)
     assert sum(Look.at(worker.executors).refused for worker in workers) == refused
+
+
+class Refused(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        if tup.values.n > 0:
+            raise ConnectionRefusedError("refused")
+        self.emit(tup.values)
+
+
+class RefusedAsync(AsyncBolt):
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        await asyncio.sleep(0)
+        Refused.process(self, tup)
+
+
+class RefusedBatch(ArrowBolt):
+    outputs = ["n long"]
+
+    def process_batch(self, batch):
+        raise ConnectionRefusedError("refused")
+
+
+RETRIED = {RETRY_ON: {"ConnectionError": "retry"}, "topology.max.spout.retries": 4}
+
+
+@pytest.mark.parametrize("exits", [True, False])
+@pytest.mark.parametrize("cls", [Refused, RefusedAsync, RefusedBatch])
+def test_attempts_that_are_retried_are_a_line_in_the_log_and_the_last_one_is_whole(cls, exits, caplog):
+    s = Numbers.spec()
+    made = topology(s=s, b=type(cls.__name__, (cls,), {"exit_on_exception": exits}).spec(inputs=[s]))
+    options = {**RETRIED, "topology.dead.letter": "drop"}
+    worker = worker_of(made, "b", overrides=options, clock=ManualClock())
+    list(worker.run("s", "p", 0, 5))
+    worker.stop()
+    assert {each.levelname for each in caplog.records} == {"WARNING"}
+    whole = [message for message in caplog.messages if "\n" in message]
+    assert len(whole) == 1
+    assert "no retry is left (topology.max.spout.retries=4): component 'b', task 2: process" in whole[0]
+    assert whole[0].endswith("ConnectionRefusedError: refused") and "Traceback" in whole[0]
+    (first,) = [each for each in caplog.messages if each.startswith("topology.retry.on retries ConnectionRefusedError")]
+    assert first.endswith("further ones are counted")
+    assert len(caplog.messages) <= 4  # with their number, and that tuples are dropped
+
+
+def test_if_no_retry_is_left_and_the_task_fails_its_error_has_the_traceback(caplog):
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=Refused.spec(inputs=[s])), "b", overrides=RETRIED, clock=ManualClock())
+    with pytest.raises(TupleFailed, match="no retry is left") as caught:
+        list(worker.run("s", "p", 0, 5))
+    worker.stop()
+    assert isinstance(caught.value.__cause__, ConnectionRefusedError) and caught.value.__cause__.__traceback__
+    assert not [message for message in caplog.messages if "\n" in message]
+
+
+def test_what_a_bolt_reports_itself_is_logged_whole_whatever_is_retried(caplog):
+    class Reports(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            try:
+                Refused.process(self, tup)
+            except ConnectionError as error:
+                self.raise_exception(error, tup)
+
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=Reports.spec(inputs=[s])), "b", overrides=RETRIED, clock=ManualClock())
+    list(worker.run("s", "p", 0, 3))
+    worker.stop()
+    assert [each.levelname for each in caplog.records] == ["ERROR", "ERROR"]
+    assert all("Traceback" in message for message in caplog.messages)
