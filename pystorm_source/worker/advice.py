@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 
+from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
@@ -10,6 +11,12 @@ from pystorm_source.api.spout import Spout
 from pystorm_source.plan.plan import Plan
 
 logger = logging.getLogger("pystorm.worker")
+
+LONG_NANOS = 50_000_000
+"""Of a thread's time, for a call of an async bolt. Less: bolts that parse an answer are named. More: a bolt that blocks
+makes twenty requests a second where hundreds were possible, and the log does not say why."""
+FEW_CALLS = 10
+"""Of which half take so long. Fewer: the first ones, which import and connect, decide."""
 
 
 class Advice:
@@ -29,10 +36,23 @@ class Advice:
         for executor in executors:
             if executor.returned:
                 self.once(executor, "returned rows", executor.returned)
+            if isinstance(executor, AsyncExecutor):
+                self._of_async(executor)
             if isinstance(executor, BoltExecutor):
                 self._of_bolt(executor)
             elif isinstance(executor, SpoutExecutor) and not plan.component(executor.component).is_partitioned:
                 self._of_spout(executor)
+
+    def _of_async(self, bolt: AsyncExecutor) -> None:
+        times = bolt.times.latency
+        if times.count >= FEW_CALLS and (nanos := times.quantile(0.5)) >= LONG_NANOS:
+            self.once(
+                bolt,
+                "blocks",
+                f"a call of process() holds up the event loop for {nanos / 1e6:.0f} ms (median), and no other request "
+                "goes on meanwhile. If it blocks, such as by time.sleep or requests, use an async client or "
+                "`await asyncio.to_thread(...)`; if it computes, write a Bolt",
+            )
 
     def _of_bolt(self, bolt: BoltExecutor) -> None:
         if bolt.untracked_fails:

@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import logging
+import re
 import threading
+import time
 
 import pytest
 
@@ -12,7 +14,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.testing import run_topology
 from tests.worker.async_bolts import UNTRACKED, Session, Waits, keys, line, values
-from tests.worker.running import Numbers, numbers, worker_of
+from tests.worker.running import Numbers, numbers, topology, worker_of
 
 
 def test_sessions_are_opened_and_closed_in_the_loop_that_a_warm_worker_keeps():
@@ -132,3 +134,47 @@ def test_a_real_server_is_waited_for_in_real_time():
         result = run_topology(line(Asks, port=port), keys(request_timeout_secs=20))
     assert sorted(values(result, "b0")) == list(range(20))
     assert len(accepted) == 20 and result.errors == []
+
+
+# --- calls that block ---
+
+
+class Blocks(AsyncBolt):
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        time.sleep(0.06)
+        self.emit(tup.values)
+
+
+class BlocksElsewhere(AsyncBolt):
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        await asyncio.to_thread(time.sleep, 0.06)
+        self.emit(tup.values)
+
+
+class BlocksAtFirst(AsyncBolt):
+    """As what imports a module and opens a connection."""
+
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        if tup.values.n < 3:
+            time.sleep(0.06)
+        self.emit(tup.values)
+
+
+@pytest.mark.inline
+@pytest.mark.parametrize(("cls", "times"), [(Blocks, 1), (BlocksElsewhere, 0), (BlocksAtFirst, 0)])
+def test_that_calls_block_the_event_loop_is_said_once(cls, times, caplog):
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=cls.spec(inputs=[s])), "b")
+    for start, end in ((0, 10), (10, 12)):
+        assert sorted(numbers(worker.run("s", "p", start, end))) == list(range(start, end))
+    worker.stop()
+    said = [each for each in caplog.messages if "holds up the event loop" in each]
+    assert len(said) == times
+    begins = re.compile(r"component 'b', task 2: a call of process\(\) holds up the event loop for \d\d ms \(median\)")
+    assert all(begins.match(each) for each in said)
