@@ -4,16 +4,18 @@ import json
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-_IN_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "text": "a text"}
+_IN_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "text": "a text", "list": "a list"}
 _SOME = 1000
 """The example of a number without a default, unless a bound forbids it."""
-_SAID = re.compile(r"Expected `[\w| ]+`(, got `\w+`| [<>]=? [-\d.]+)?|Invalid enum value .*", re.DOTALL)
+_SAID = re.compile(r"Expected `[\w| ]+`(, got `\w+`| [<>]=? [-\d.]+)?( - at .*)?|Invalid enum value .*", re.DOTALL)
 """msgspec's words for what ``accepted`` says by itself."""
+_LENGTH = re.compile(r"Expected `\w+` of length ([<>]=|==) (\d+)")
+_LENGTHS = {">=": "at least", "<=": "at most", "==": "exactly"}
 
 
 def type_of(field: msgspec.structs.FieldInfo) -> str:
@@ -32,13 +34,43 @@ def bounds_of(field: msgspec.structs.FieldInfo) -> str:
 
 def accepted(field: msgspec.structs.FieldInfo, said: str) -> str:
     """``takes a whole number, at least 1, such as 1000``. ``said``: msgspec's error, which stands in brackets if it
-    tells more."""
+    tells more, without its path: ``wrong_part`` names the place."""
     facts = [" or ".join(_in_words(field.type))]
     if bounds := bounds_of(field).replace("…", "to"):
         facts.append(re.sub(r"(?<=\d),(?=\d)", "", bounds))
     if example := _example_of(field):
         facts.append(f"such as {example}")
-    return f"takes {', '.join(facts)}" + ("" if _SAID.fullmatch(said) else f" ({said})")
+    return f"takes {', '.join(facts)}" + ("" if _SAID.fullmatch(said) else f" ({_in_brackets(said)})")
+
+
+def wrong_part(field: msgspec.structs.FieldInfo, value: Any) -> Any:
+    """Of a table or list the first entry that the field does not take, as a table or list of one; None if the value
+    is neither, or no single entry is wrong."""
+    if isinstance(value, Mapping):
+        parts: Iterable[Any] = ({name: each} for name, each in value.items())
+    elif isinstance(value, (list, tuple)):
+        parts = ([each] for each in value)
+    else:
+        return None
+    if not _takes(field, type(value)()):
+        return None  # it takes no table at all
+    return next((part for part in parts if not _takes(field, part)), None)
+
+
+def _takes(field: msgspec.structs.FieldInfo, value: Any) -> bool:
+    try:
+        msgspec.convert(value, field.type, strict=False)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _in_brackets(said: str) -> str:
+    """msgspec's words without its path and its marks."""
+    said = said.partition(" - at ")[0]
+    if found := _LENGTH.fullmatch(said):
+        return f"{_LENGTHS[found[1]]} {found[2]} long"
+    return said.replace("`str`", "a text").replace("`", "'").replace("Expected ", "expected ")
 
 
 def _kinds(hint: Any) -> Iterator[str]:
@@ -48,7 +80,9 @@ def _kinds(hint: Any) -> Iterator[str]:
     elif origin is Literal:
         yield ", ".join(typing.get_args(hint))
     elif origin is dict:
-        yield "texts"
+        yield "texts by name"
+    elif origin in (list, tuple):
+        yield "list"
     elif origin in (typing.Union, types.UnionType):
         for part in typing.get_args(hint):
             yield from _kinds(part)

@@ -242,7 +242,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="topology.spout.retry.backoff.millis", default=0)
     retry_on: Annotated[
-        dict[str, str] | str,
+        dict[str, Any] | str,
         Meta(
             description="Exceptions of bolts, by class, that are worth a retry or not: a JSON object of names, bare or "
             'dotted, such as {"TimeoutError": "retry", "ValueError": "never", "aiohttp.ClientResponseError": "retry"}. '
@@ -358,7 +358,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="topology.async.loop", default="auto")
     rate_limit: Annotated[
-        dict[str, str] | str,
+        dict[str, Any] | str,
         Meta(
             description="How often all tasks of the query together may call a service: a JSON object of names and "
             'rates, such as {"api": "100/s", "mail": "30/m"}: a number of calls in any s, m, h, d, or several of '

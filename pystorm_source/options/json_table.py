@@ -1,12 +1,13 @@
 """Options whose value is a table of names: a mapping, or the text of a JSON object."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from pystorm_source.errors import OptionError, given
 from pystorm_source.types.json_values import json_of
 
 
-def json_table(key: str, value: Mapping[str, str] | str, example: str) -> Mapping[str, str]:
+def json_table(key: str, value: Mapping[str, Any] | str, example: str) -> Mapping[str, Any]:
     """The table. Raises OptionError for anything else, with an ``example`` as the remedy."""
     remedy = f"give an object such as {example}"
     if isinstance(value, str):

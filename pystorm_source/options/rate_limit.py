@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pystorm_source.errors import nearest
 from pystorm_source.options.json_table import json_table, refused
@@ -34,7 +34,7 @@ class RateLimit(NamedTuple):
         return self._replace(calls=self.calls / tasks)
 
 
-def rate_limits(value: Mapping[str, str] | str) -> dict[str, RateLimit]:
+def rate_limits(value: Mapping[str, Any] | str) -> dict[str, RateLimit]:
     """Name → limit; of text: a JSON object. Raises OptionError for anything else."""
     value = json_table(KEY, value, _EXAMPLE)
     return {name: _limit(name, rate, value) for name, rate in value.items()}
@@ -45,7 +45,8 @@ def _limit(name: str, rate: object, value: object) -> RateLimit:
         raise refused(KEY, "has a limit without a name", value, f"give an object such as {_EXAMPLE}")
     found = _RATE.fullmatch(rate) if isinstance(rate, str) else None
     if found is None:
-        ways = "write a whole number of calls and a time, such as '100/s', '30/m', '500/10s' or '10000/d'"
+        example = f"'{rate}/s'" if str(rate).isdigit() else "'100/s'"
+        ways = f"write a whole number of calls and a time, such as {example}, '30/m', '500/10s' or '10000/d'"
         raise refused(KEY, f"says {rate!r} of {name!r}", value, ways)
     calls, seconds = int(found[1]), int(found[2] or 1) * _SECONDS[found[3]]
     if not (0 < calls <= MOST_CALLS and 1 <= seconds <= 86_400):

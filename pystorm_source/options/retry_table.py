@@ -1,6 +1,7 @@
 """The value of ``topology.retry.on``: which exceptions are worth a retry."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from pystorm_source.errors import nearest
 from pystorm_source.options.json_table import json_table, refused
@@ -9,7 +10,7 @@ KEY = "topology.retry.on"
 VERDICTS = ("retry", "never")
 
 
-def retry_table(value: Mapping[str, str] | str) -> dict[str, str]:
+def retry_table(value: Mapping[str, Any] | str) -> dict[str, str]:
     """Name of an exception → ``retry`` or ``never``; of text: a JSON object. Raises OptionError for anything else."""
     value = json_table(KEY, value, '{"ValueError": "never"}')
     for name, verdict in value.items():

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import LONGEST_GIVEN, OptionError, cut, given
 from pystorm_source.errors.redaction import redacted
-from pystorm_source.options.accepted import accepted
+from pystorm_source.options.accepted import accepted, wrong_part
 from pystorm_source.options.misplaced_par import remedy_of_par
 from pystorm_source.options.near_key import near_key
 
@@ -185,8 +185,10 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
             values[field.name] = msgspec.convert(value, field.type, strict=False)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             what = cut(str(error), LONGEST_GIVEN)  # it may quote the value
+            part = wrong_part(field, value)
+            wrong = "" if part is None else f", and {shown(key, part)} is wrong"
             raise OptionError(
-                f"option {key!r}: {accepted(field, what)}. {meaning_of(field)} Given: {shown(key, value)}",
+                f"option {key!r}: {accepted(field, what)}{wrong}. {meaning_of(field)} Given: {shown(key, value)}",
                 code="PYSTORM_INVALID_OPTION",
             ) from None
     return table(**table.defaults_beside(values), **values)

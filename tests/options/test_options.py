@@ -6,6 +6,8 @@ from typing import Annotated
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError, UsageError
@@ -19,6 +21,8 @@ from pystorm_source.options import (
     meaning_of,
     parse,
 )
+from pystorm_source.options.rate_limit import rate_limits
+from tests.docs.test_option_pages import ALL
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -284,6 +288,40 @@ def test_what_a_type_does_not_tell_stands_in_brackets():
         names: Annotated[dict[str, int], Meta(description="Numbers by name.")]
         name: Annotated[str, Meta(description="A name.", pattern="^[a-z]+$")] = "x"
 
-    for key, value, says in [("names", {"a": "b"}, "at `$[...]`"), ("name", "5", "matching regex")]:
-        with pytest.raises(OptionError, match=re.escape(says)):
-            parse(Named, {"names": {}, key: value})
+    with pytest.raises(OptionError, match=r"\(expected a text matching regex"):
+        parse(Named, {"names": {}, "name": "5"})
+
+
+def test_of_a_table_the_wrong_entry_is_named():
+    class Named(Options, frozen=True, kw_only=True):
+        names: Annotated[dict[str, int], Meta(description="Numbers by name.")]
+
+    with pytest.raises(OptionError, match=r"takes texts by name, and {'b': 'two'} is wrong\. Numbers by name\."):
+        parse(Named, {"names": {"a": 1, "b": "two"}})
+
+
+@pytest.mark.parametrize("limits", [{"price": 50}, '{"price": 50}'])
+def test_a_limit_without_a_time_is_told_the_form(limits):
+    with pytest.raises(OptionError, match=r"says 50 of 'price': write .* such as '50/s'"):
+        rate_limits(parse(EngineOptions, {"topology.rate.limit": limits}).rate_limit)
+
+
+_wrong = st.recursive(
+    st.none() | st.integers() | st.floats() | st.text(max_size=3) | st.binary(max_size=2),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2) | st.integers(), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@pytest.mark.parametrize("table", ALL, ids=lambda table: table.__name__)
+@given(value=_wrong)
+@settings(max_examples=30, deadline=None)
+def test_no_error_of_an_option_shows_the_words_of_its_parser(table, value):
+    needed = {key: "x" for key, field in fields_of(table).items() if field.required}
+    for key in fields_of(table):
+        try:
+            parse(table, {**needed, key.replace("*", "x"): value})
+        except OptionError as error:
+            said = error.message.partition(" Given: ")[0].replace(meaning_of(fields_of(table)[key]), "")
+            assert "$" not in said, said
+            assert "`" not in said, said
