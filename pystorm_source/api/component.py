@@ -13,6 +13,7 @@ from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.spec_arguments import checked_spec
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, NotSupportedError, given
+from pystorm_source.errors.door import door
 from pystorm_source.errors.known_secrets import remember
 from pystorm_source.errors.user_frames import in_a_line, shown, users_line
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
@@ -117,6 +118,7 @@ class Component:
         self.pid = os.getpid()
         self.serializer = serializer
 
+    @door
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         has_subclass(cls)

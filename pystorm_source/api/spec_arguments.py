@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pystorm_source.errors import ArgumentTypeError, given
+from pystorm_source.errors.door import door
 from pystorm_source.options.misplaced_par import remedy_of_par
 from pystorm_source.options.near_key import near_key
 
@@ -13,6 +14,7 @@ from pystorm_source.options.near_key import near_key
 def checked_spec(spec: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a class's ``spec``, which raises ArgumentTypeError for a keyword that it does not take."""
 
+    @door
     @functools.wraps(spec)
     def checked(cls: type, *args: Any, **keywords: Any) -> Any:
         try:

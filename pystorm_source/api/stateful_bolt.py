@@ -8,6 +8,7 @@ from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.key_state import TIMERS, KeyState
 from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.errors import ArgumentError
+from pystorm_source.errors.door import door
 
 
 class StatefulBolt(Bolt):
@@ -47,6 +48,7 @@ class StatefulBolt(Bolt):
 
     _pystorm_states: KeyedStates | None = None
 
+    @door
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         # Not of its own dictionary: a mixin may have it.

@@ -17,6 +17,7 @@ from pystorm_source.errors import (
     given,
     nearest,
 )
+from pystorm_source.errors.door import door
 from pystorm_source.errors.redaction import redacted
 
 
@@ -88,6 +89,7 @@ class Topology:
     thrift_bolts = _Thrift()
     thrift_topology = _Thrift()
 
+    @door
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.specs = cls._collect()

@@ -34,6 +34,18 @@ def trim(error: BaseException) -> BaseException:
     return error
 
 
+def only_users(error: BaseException) -> BaseException:
+    """The exception, its causes and members with the user's frames alone, none where there is none.
+
+    Changes the exception, and returns it.
+    """
+    trim(error)
+    for each in _chain(error):
+        if not _users(each.__traceback__):
+            each.__traceback__ = None
+    return error
+
+
 def users_traceback(error: BaseException) -> str:
     """The exception with its causes, and the user's frames alone, as Python prints them, cut. Empty if no frame is the
     user's."""

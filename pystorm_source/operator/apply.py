@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, OptionError, SchemaError, TopologyError, given
+from pystorm_source.errors.door import door
 from pystorm_source.operator.cluster import Cluster, first_of, scope_of, warn_once, with_plan
 from pystorm_source.operator.kept_columns import Keep
 from pystorm_source.operator.permits import permits_of
@@ -49,6 +50,7 @@ OF_OPERATORS = (
 """The keys of ``SourceOptions`` that mean something without offsets and admission."""
 
 
+@door
 def apply(
     df: "DataFrame",
     topology: type[Topology] | str,

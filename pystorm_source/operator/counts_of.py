@@ -7,6 +7,7 @@ from pyspark.sql.types import StructType
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, given
+from pystorm_source.errors.door import door
 from pystorm_source.operator.apply import operator_of
 from pystorm_source.operator.read_counts import read_counts
 from pystorm_source.options.hidden import meant
@@ -14,6 +15,7 @@ from pystorm_source.records.record import TopologyProgress
 from pystorm_source.source.register import option_texts
 
 
+@door
 def counts_of(
     topology: type[Topology] | str,
     seen: Mapping[str, Any],

@@ -18,6 +18,7 @@ from cython_core.arrow.value_converter import converter
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, given
+from pystorm_source.errors.door import door
 from pystorm_source.formats.dead_letter_lines import letter_values
 from pystorm_source.formats.lines import SHOWN, Malformed
 from pystorm_source.operator.apply import with_input
@@ -36,6 +37,7 @@ NAME = ("component", "query", "batch", "partition", "offset", "time")
 """The columns by which an error names a letter."""
 
 
+@door
 def dead_letters(spark: "SparkSession", path: str | os.PathLike[str], *, stream: bool = False) -> "DataFrame":
     """The dead letters of a folder, for SQL and for tables: what ``topology.dead.letter.path`` has written.
 
@@ -87,6 +89,7 @@ def dead_letters(spark: "SparkSession", path: str | os.PathLike[str], *, stream:
     return frame
 
 
+@door
 def redrive_rows(letters: "DataFrame", topology: type[Topology] | str) -> "DataFrame":
     """The rows that a topology's ``Input`` takes, made of the values of dead letters: for ``apply`` and for sinks.
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pystorm_source.api.topology import Topology
+from pystorm_source.errors.door import door
 from pystorm_source.operator.cluster import Cluster, scope_of
 from pystorm_source.options.hidden import meant
 from pystorm_source.plan.inputs import refuse_input
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pystorm_source.options.typed import ReadOptions
 
 
+@door
 def read_stream(
     spark: "SparkSession",
     topology: type[Topology] | str,
@@ -87,6 +89,7 @@ def read_stream(
     return _read(spark, topology, reader, ReadRequest.check_streaming, scope, schema, keywords, options)
 
 
+@door
 def read(
     spark: "SparkSession",
     topology: type[Topology] | str,

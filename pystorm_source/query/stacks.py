@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pystorm_source.errors import ArgumentTypeError, UsageError, given
+from pystorm_source.errors.door import door
 from pystorm_source.records.question import WAIT_SECONDS, ask
 from pystorm_source.records.record_folder import private_folder, question_paths
 from pystorm_source.records.standstill import RunState, Stacks
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+@door
 def stacks(query: "StreamingQuery", seconds: float = WAIT_SECONDS) -> Stacks:
     """Why a query stands still: which component is in a call and since when, at which line, and what waits for it.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystorm_source.errors import OptionError
+from pystorm_source.errors.door import door
 from pystorm_source.observe.page.document import document, framed
 from pystorm_source.observe.page.view import View
 from pystorm_source.query.notebook import CellOutput, in_notebook
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pystorm.source")
 
 
+@door
 def ui(query: "StreamingQuery", source: str | None = None, *, every: float = 2.0, height: int = 900) -> "QueryPage":
     """Shows what a query does: the bottleneck and what to change, the topology, admission, partitions, errors.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, given
+from pystorm_source.errors.door import door
 from pystorm_source.options import shown
 from pystorm_source.options.hidden import hidden
 from pystorm_source.options.presets import preset_file
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 PREFIX = "pystorm_"
 
 
+@door
 def register(spark: "SparkSession", topology: type[Topology] | str, name: str | None = None) -> str:
     """Makes ``topology`` a format of this session, for ``spark.readStream.format(name)``; if it begins with an
     ``Input``, for ``df.writeStream.format(name)``.

@@ -5,11 +5,13 @@ from functools import partial
 from typing import Any
 
 from pystorm_source.errors import ArgumentTypeError, given
+from pystorm_source.errors.door import door
 from pystorm_source.states.map_state import MapState
 
 VALUE = "__value"
 
 
+@door
 def persistent_aggregate(
     state: MapState[Any],
     *,

@@ -11,6 +11,7 @@ from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import ArgumentError, TopologyError, TopologyTimeoutError, TupleFailed, given
+from pystorm_source.errors.door import door
 from pystorm_source.errors.user_frames import trim
 from pystorm_source.plan import Plan, check_meetings, compile_plan
 from pystorm_source.testing.inner_types import InnerTypes
@@ -24,6 +25,7 @@ from pystorm_source.worker.local_run import LocalRun, LocalTask, limits_of
 from pystorm_source.worker.task_times import requests_text
 
 
+@door
 def run_topology(
     topology: type[Topology],
     config: Mapping[str, Any] | None = None,
