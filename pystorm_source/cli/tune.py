@@ -1,6 +1,7 @@
 """``pystorm-source tune``: measures a topology, or reads a query's records, and says what to change."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -94,12 +95,18 @@ def tune(
         show([each for each in (query, outcome.observed if outcome else None) if each], named, advice, outcome, explain)
         if plot is not None:
             draw(outcome, plot)
-        text = written(topology, outcome, advice, goal, config, str(output or ""))
+        text = written(_command(topology, records), outcome, advice, goal, config, str(output or ""))
         if output is None:
             typer.echo(f"\n{text}", nl=False)
         else:
             _write(output, text)
             typer.echo(f"\nwritten: {output}")
+
+
+def _command(topology: str, records: Path | None) -> str:
+    """What was measured or read, as it was typed; ``-o`` may hold secrets."""
+    read = ["--records", str(records)] if records is not None else []
+    return shlex.join(["pystorm-source", "tune", *filter(None, [topology]), *read])
 
 
 def _note(line: str) -> None:

@@ -52,16 +52,16 @@ def _parts(settings: Settings) -> Iterator[tuple[str, str, Any]]:
 
 
 def written(
-    topology: str,
+    command: str,
     outcome: Outcome | None,
     advice: Sequence[Advice],
     goal: Goal = "throughput",
     given: Mapping[str, Any] | None = None,
     use: str = "",
 ) -> str:
-    """The file's text. ``given``: keys that the topology was measured with, by option. ``use``: the path that option
-    ``config`` is to name."""
-    lines = [f"# Made by: pystorm-source tune {topology}"]
+    """The file's text. ``command``: what has made it. ``given``: keys that the topology was measured with, by option.
+    ``use``: the path that option ``config`` is to name; empty: the text is to be read, not to be a file."""
+    lines = [f"# Made by: {command}"]
     if outcome is not None:
         base, best = outcome.base, outcome.best
         lines += [
@@ -80,7 +80,8 @@ def written(
     if outcome is not None and not outcome.steps:
         lines += ["", "# Nothing that was tried gains."]
     if all(not line or line.startswith("#") for line in lines):
-        lines += ["", "{}"]
+        lines += ["", "# No key of a configuration is to change."]
+        lines += ["{}"] if use else []  # what a YAML file of comments alone would not be: a configuration
     return "\n".join(lines) + "\n"
 
 

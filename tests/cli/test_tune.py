@@ -88,6 +88,8 @@ def test_records_alone_are_read(project):
     done = tune("--records", "query.jsonl", "--cores", "4", "--explain")
     assert done.exit_code == 0, done.output
     assert "slow bolt 'bolt1'" in done.stdout
+    assert "# Made by: pystorm-source tune --records query.jsonl\n" in done.stdout
+    assert done.stdout.rstrip().endswith("# No key of a configuration is to change.")
 
 
 def test_a_component_that_fails_ends_it(project):
