@@ -35,7 +35,7 @@ page.html          the page of the run: open it in a browser
 stacks.txt         what the tasks did meanwhile, or why they could not be asked
 check.json         what `pystorm-source check` found: versions of Python, Java, Spark and this package
 environment.json   variables that change how a query runs
-options.yaml       the files given by --config
+options.yaml       the query's options, and the files given by --config
 
 Values of options whose names mark a secret, passwords in URIs and `password=…` read (redacted). Texts of errors and
 stacks may quote values of your rows, and paths name your folders: look into the files before you send them.
@@ -103,7 +103,7 @@ def _texts(path: Path, options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "environment.json",
         _as_json({key: os.environ[key] for key in sorted(os.environ) if key.startswith(VARIABLES)}),
     )
-    yield "options.yaml", yaml.safe_dump(_clean(options), sort_keys=True)
+    yield "options.yaml", _options_page(run, options)
 
 
 def _as_json(value: Any) -> str:
@@ -148,6 +148,20 @@ def _plan(run: RecordedRun) -> str:
         f"{each.source}.{each.stream} -> {each.target or 'Spark'}  {each.grouping}".rstrip() for each in begin.edges
     ]
     return "\n".join([f"topology {begin.topology}, run {begin.run}", *components, *edges, ""])
+
+
+NO_OPTIONS = """\
+# The records name no options of the query: none was given, or its file has lost its first line. Name the file that the
+# query is started with: pystorm-source bundle --config FILE
+"""
+
+
+def _options_page(run: RecordedRun, files: Mapping[str, Any]) -> str:
+    """What the query was given, as its records have it, under ``query``; behind it the files, by name."""
+    given = run.begin.options if run.begin is not None else {}
+    known = {"query": given} if given else {}
+    text = "" if given or files else NO_OPTIONS
+    return text + str(yaml.safe_dump(_clean({**files, **known}), sort_keys=True))
 
 
 def _stacks(path: Path) -> str:

@@ -14,6 +14,7 @@ by a shorter one, in which the oldest records are missing. ``record_writer`` wri
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -27,7 +28,8 @@ class Begin(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="begin"
 ):
     """The first line. ``run``: names the run of the query's source; ``began``: seconds since 1970; ``process``: the id
-    of the process that writes. ``components`` and ``edges`` draw the topology: they have names, no counts."""
+    of the process that writes. ``components`` and ``edges`` draw the topology: they have names, no counts. ``options``:
+    those that were given, without secrets."""
 
     topology: str = ""
     run: str = ""
@@ -35,6 +37,7 @@ class Begin(
     process: int = 0
     components: tuple[ComponentProgress, ...] = ()
     edges: tuple[EdgeProgress, ...] = ()
+    options: dict[str, Any] = {}
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="end"):

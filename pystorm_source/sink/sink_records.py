@@ -14,6 +14,7 @@ from pystorm_source.channel.reports.task_report import decode
 from pystorm_source.counts.query_counts import QueryCounts
 from pystorm_source.counts.run_outline import begin_of
 from pystorm_source.counts.summary import ReportSummary
+from pystorm_source.options.given_options import given_options
 from pystorm_source.records.from_spark import tasks_of
 from pystorm_source.records.record import PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import last_lines
@@ -98,7 +99,8 @@ def _write_privately(request: SinkRequest, record: PystormProgress) -> None:
 def _append(request: SinkRequest, record: PystormProgress, folder: Path, run: str, is_stream: bool) -> None:
     began = datetime.fromisoformat(record.timestamp).timestamp()
     # No process: each commit may be another one, and none writes a last line.
-    writer = RecordWriter(folder, replace(begin_of(request.plan, request.output, run, began), process=0))
+    begin = begin_of(request.plan, request.output, run, began, given_options(request.plan.config))
+    writer = RecordWriter(folder, replace(begin, process=0))
     with _alone(folder):  # two writes of one foreachBatch may commit at the same time
         last = next(iter(last_lines(writer.path).records), None) if writer.path.exists() else None
         if last is not None and is_stream and last.batch_id == record.batch_id:

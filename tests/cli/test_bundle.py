@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pystorm_source import Bolt, Topology
 from pystorm_source.records.record_file import RecordFile
@@ -56,6 +57,7 @@ def test_a_real_query_is_packed_without_its_secrets(spark, tmp_path):
     records = tmp_path / "records"
     reader = spark.readStream.format("pystorm").option("topology", "tests.cli.test_bundle:LogIns")
     reader = reader.options(**{"topology.max.spout.retries": 0, "topology.dead.letter": "drop"})
+    reader = reader.option("config", json.dumps({"price.url": "http://prices", "price.password": SECRET}))
     query = reader.option("progress.path", str(records)).option("stream", "logged").load().writeStream.format("noop")
     started = query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
     assert started.awaitTermination(60)
@@ -80,6 +82,11 @@ def test_a_real_query_is_packed_without_its_secrets(spark, tmp_path):
     assert "logged.default -> Spark" in found["plan.txt"] and "numbers.default -> logged" in found["plan.txt"]
     assert "logged" in found["progress.txt"] and "<!doctype html>" in found["page.html"].lower()
     assert "cannot be asked" in found["stacks.txt"]
+    given = yaml.safe_load(found["options.yaml"])
+    assert given["query"]["topology.max.spout.retries"] == "0" and given["query"]["stream"] == "logged"
+    assert given["query"]["price.url"] == "http://prices" and given["query"]["price.password"] == "(redacted)"
+    assert given["options.yaml"]["my.password"] == "(redacted)"
+    assert SECRET not in file.read_text().splitlines()[0]
     assert {"python", "pyspark"} <= {each["item"] for each in json.loads(found["check.json"])}
     assert json.loads(found["environment.json"])["SPARK_AUTH_SECRET"] == "(redacted)"
 
@@ -100,6 +107,7 @@ def test_a_secret_in_any_text_of_a_record_is_left_out(tmp_path, monkeypatch, tex
     found = dict(module._texts(path, {}))
     assert set(found) == FILES and SECRET not in "".join(found.values())
     assert json.loads(found["records.jsonl"].splitlines()[1])["rows"] == 5
+    assert "bundle --config FILE" in found["options.yaml"] and yaml.safe_load(found["options.yaml"]) == {}
 
 
 def test_a_query_is_found_by_its_name_the_beginning_of_its_run_or_its_file(tmp_path, monkeypatch):

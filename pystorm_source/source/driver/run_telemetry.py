@@ -17,6 +17,7 @@ from pystorm_source.clock import Clock
 from pystorm_source.counts.query_counts import QueryCounts
 from pystorm_source.counts.run_outline import begin_of
 from pystorm_source.counts.summary import ReportSummary
+from pystorm_source.options.given_options import given_options
 from pystorm_source.source.driver.backlog import Backlog
 from pystorm_source.source.driver.batch_plan import Planned
 from pystorm_source.source.driver.run_recorder import RunRecorder
@@ -47,7 +48,7 @@ class RunTelemetry:
             leases=self.leases.answer if self.leases is not None else None,
         )
         self.recorder = RunRecorder(
-            begin_of(plan, output, self.run, self.began),
+            begin_of(plan, output, self.run, self.began, given_options(plan.config, request.options)),
             clock,
             topology=self.counts.topology,
             dropped=lambda: self.receiver.dropped,

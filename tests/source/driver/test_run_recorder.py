@@ -356,7 +356,7 @@ def test_outside_of_the_runner_nothing_is_written(world, private):
     request = ReadRequest.of({name.lower(): value for name, value in world.options().items()})
     output = request.rows.output(request.rows.schema())
     clock = ManualClock(1.0)
-    recorder = RunRecorder(begin_of(request.plan, output, "r", 1.0), clock, lambda: None, dict)
+    recorder = RunRecorder(begin_of(request.plan, output, "r", 1.0, {}), clock, lambda: None, dict)
     recorder.begun("b", 1)
     recorder.close()
     assert not private.exists()
