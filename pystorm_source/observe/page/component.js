@@ -20,19 +20,40 @@ function drawComponent(component) {
       ? ["Queue, at its fullest", `${count(component.queueHighMark)} of ${count(component.queueCapacity)}`]
       : null,
     ["Since it began", `${count(component.total?.executed)} calls, ${count(component.total?.failed)} failed`],
-    ...Object.entries(component.metrics ?? {}).map(([name, metric]) => [
-      name,
-      metric.last === undefined || typeof metric.last === "number"
-        ? `sum ${decimal(metric.sum ?? 0, 6)}, last ${metric.last ?? 0}`
-        : String(metric.last),
-    ]),
+    ...Object.entries(component.metrics ?? {}).map(([name, metric]) => [name, metricText(name, metric), about(name)]),
   ].filter(Boolean);
   fill(
     at("component"),
     html("div", {}, html("h3", {}, component.name), spark(own(view.capacity, component.name) ?? [])),
-    html("dl", {}, ...facts.flatMap(([name, text]) => [html("dt", {}, name), html("dd", {}, text)])),
+    html(
+      "dl",
+      {},
+      ...facts.flatMap(([name, text, title]) => [html("dt", title ? { title } : {}, name), html("dd", {}, text)]),
+    ),
     failure(component.name, own(view.errors, component.name) ?? component.lastError),
   );
+}
+
+// What a component has reported by report_metric; the end of a name tells the unit.
+function metricText(name, metric) {
+  if (metric.last !== undefined && typeof metric.last !== "number") return String(metric.last);
+  const shown = unitOf(name);
+  const reports = metric.count ? ` of ${count(metric.count)} reports` : "";
+  return `sum ${shown(metric.sum ?? 0)}${reports}, last ${shown(metric.last ?? 0)}`;
+}
+
+function unitOf(name) {
+  if (/[._](secs|seconds)$/.test(name)) return duration;
+  if (/[._](millis|ms)$/.test(name)) return (number) => duration(number / 1e3);
+  return (number) => (Number.isInteger(number) ? count(number) : decimal(number));
+}
+
+function about(name) {
+  const limit = /^limit\.(.+)\.wait\.secs$/.exec(name);
+  return limit
+    ? `How long calls have waited for a permit of limit '${limit[1]}': sum, of all calls of all tasks, which wait at ` +
+        "the same time; last, of the newest call"
+    : "";
 }
 
 // Its capacity over the last micro-batches; the number stands in the table.

@@ -26,6 +26,7 @@ from pystorm_source.records.record import (
     EdgeProgress,
     ErrorRecord,
     LimitProgress,
+    Metric,
     PystormProgress,
     TopologyProgress,
 )
@@ -166,6 +167,20 @@ def test_arrows_are_as_thick_as_their_rate_and_boxes_coloured_by_capacity(browse
         colours = {page.evaluate(fill, name) for name in ("alerts", "parse", "price")}
     assert thick["orders → parse"] > thick["parse → fraud"] > thick["fraud → alerts"] > 1
     assert len(thick) == 9 and len(colours) == 3
+
+
+def test_a_metric_has_three_digits_and_the_unit_of_its_name(browser, tmp_path):
+    replace = msgspec.structs.replace
+    wait, rows = Metric(count=5393, sum=13085.123, last=2.426792705002299), Metric(count=2, sum=123456, last=0.123456)
+    record = orders(1)
+    metrics = {"limit.price.wait.secs": wait, "rows": rows}
+    components = tuple(replace(each, metrics=metrics) for each in record.topology.components)
+    view = View.of([replace(record, topology=replace(record.topology, components=components))], state="running")
+    with opened(browser, written(tmp_path, view)) as page:
+        text = page.text_content("#component dl")
+        assert "sum 3.63 h of 5,393 reports, last 2.43 s" in text
+        assert "sum 123,456 of 2 reports, last 0.123" in text
+        assert "a permit of limit 'price'" in page.get_attribute("#component dt[title]", "title")
 
 
 def test_a_component_is_chosen_by_keys_and_its_error_shown_with_frames(browser, tmp_path):
