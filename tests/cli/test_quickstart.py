@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,30 @@ def test_the_skill_gives_the_reader_options_that_there_are(project):
     assert "maxOffsetsPerTrigger" in there_are and "url" not in there_are
     config = next(each for each in ast.walk(ast.parse(block)) if isinstance(each, ast.Dict))
     assert set(ast.literal_eval(config)) == {"url"}
+
+
+@pytest.mark.spark
+def test_the_skill_reads_its_service_on_spark(spark, project, tmp_path):
+    """Its three blocks, as typed into a session: the spout, the server of the test, the query."""
+    text = (project / ".agents/skills/write-a-streaming-source/SKILL.md").read_text()
+    spout, test = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (query,) = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    names = {"__name__": "__main__", "spark": spark, "path": str(tmp_path / "checkpoint")}
+    exec(spout, names)
+    exec(test.replace("from events import EventSpout\n", ""), names)
+    before = {each.runId for each in spark.streams.active}
+    with ThreadingHTTPServer(("127.0.0.1", 0), names["Api"]) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            exec(query.replace("https://api.example.com", f"http://127.0.0.1:{server.server_port}"), names)
+            (started,) = [each for each in spark.streams.active if each.runId not in before]
+            started.processAllAvailable()
+            started.stop()
+            rows = {tuple(row) for row in spark.table("events").collect()}
+        finally:
+            spark.sql("DROP TABLE IF EXISTS events")
+            server.shutdown()
+    assert rows == {(n, kind, n / 2) for kind in "ab" for n in range(20)}
 
 
 def test_it_runs(project):
