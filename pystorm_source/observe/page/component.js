@@ -6,7 +6,12 @@ function drawComponent(component) {
     ["Capacity", percent(component.capacity)],
     ["Tasks in a worker", count(component.tasks ?? 1)],
     ["Calls", count(component.batch?.executed)],
-    ["A call takes", `${duration(component.execute?.mean)}; 99 %: ${duration(component.execute?.p99)}`],
+    [
+      isAsync(component) ? "Thread's work per request" : "A call takes",
+      `${duration(component.execute?.mean)}; 99 %: ${duration(component.execute?.p99)}`,
+      isAsync(component) ? "Without the time that the request waits for its service" : "",
+    ],
+    isAsync(component) ? ["Requests at once, at most", count(component.pendingHighMark)] : null,
     component.complete?.count
       ? ["A tree takes", `${duration(component.complete.mean)}; 99 %: ${duration(component.complete.p99)}`]
       : null,
@@ -33,6 +38,9 @@ function drawComponent(component) {
     failure(component.name, own(view.errors, component.name) ?? component.lastError),
   );
 }
+
+// Of bolts, an AsyncBolt alone has requests under way.
+const isAsync = (component) => component.kind !== "spout" && component.pendingHighMark > 0;
 
 // What a component has reported by report_metric; the end of a name tells the unit.
 function metricText(name, metric) {

@@ -183,6 +183,21 @@ def test_a_metric_has_three_digits_and_the_unit_of_its_name(browser, tmp_path):
         assert "a permit of limit 'price'" in page.get_attribute("#component dt[title]", "title")
 
 
+def test_the_time_of_an_async_bolt_is_not_called_that_of_its_requests(browser, tmp_path):
+    replace = msgspec.structs.replace
+    record = orders(1)
+    plain = tuple(replace(each, kind="bolt", pending_high_mark=0) for each in record.topology.components)
+    asynchronous = tuple(replace(each, pending_high_mark=1234) for each in plain)
+    told = {}
+    for name, components in (("plain", plain), ("async", asynchronous)):
+        view = View.of([replace(record, topology=replace(record.topology, components=components))], state="running")
+        with opened(browser, written(tmp_path, view)) as page:
+            told[name] = page.text_content("#component dl")
+    assert "A call takes" in told["plain"] and "Requests at once" not in told["plain"]
+    assert "A call takes" not in told["async"] and "Thread's work per request" in told["async"]
+    assert "Requests at once, at most1,234" in told["async"]
+
+
 def test_a_component_is_chosen_by_keys_and_its_error_shown_with_frames(browser, tmp_path):
     with opened(browser, written(tmp_path, shop())) as page:
         assert page.text_content("#component h3") == "price"
