@@ -15,6 +15,7 @@ import pystorm_source
 from pystorm_source import Bolt, PartitionedSpout, Topology
 from pystorm_source.channel.reports.endpoint import ReportEndpoint
 from pystorm_source.clock import ManualClock
+from pystorm_source.counts.run_outline import begin_of
 from pystorm_source.errors import OptionError
 from pystorm_source.errors.redaction import redacted, without_credentials, without_inline
 from pystorm_source.formats.options import DecodingOptions
@@ -22,6 +23,7 @@ from pystorm_source.journal.options import JournalOptions
 from pystorm_source.operator.cluster import Cluster
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, parse, shown
+from pystorm_source.options.given_options import given_options
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.stages import cut
 from pystorm_source.sink.request import SinkRequest
@@ -78,6 +80,7 @@ HOLDERS: dict[Any, Any] = {
     "ComponentPlan": lambda: plan().components[0],
     "ReadRequest": request,
     "OperatorPlan": lambda: OperatorPlan(plan(), OutputPlan.typed(plan()), "rows", (), "in a test"),
+    "Begin": lambda: begin_of(plan(), OutputPlan.typed(plan()), "in a test", 1.0, given_options(plan().config)),
     "Stage": lambda: cut(plan(), ())[0],
     "Cluster": lambda: Cluster.of(plan(), {}),
     "SinkRequest": lambda: SinkRequest(plan(), OutputPlan.typed(plan()), "rows", "in a test"),
