@@ -15,7 +15,6 @@ user sets a first rate.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -58,8 +57,7 @@ class Seen(NamedTuple):
         return total(self.readable.head - self.readable.start)
 
 
-@dataclass(frozen=True, eq=False)
-class PlanState:
+class PlanState(NamedTuple):
     """What one trigger leaves for the next. A restart begins anew, with what the offset holds.
 
     ``controlled``: whether a controller makes budgets; ``admission``: what it has learned, None before its first one;
@@ -75,7 +73,7 @@ class PlanState:
 
     def begun(self, batch: str) -> "PlanState":
         """``batch``: the name by which tasks will report on the planned micro-batch."""
-        return self if self.measured is None else replace(self, measured=self.measured._replace(batch=batch))
+        return self if self.measured is None else self._replace(measured=self.measured._replace(batch=batch))
 
 
 class Planned(NamedTuple):
@@ -113,12 +111,12 @@ def plan(request: ReadRequest, at: Offsets, seen: Seen, limits: Limits, state: P
         section = {}  # if the run ends with this micro-batch, the next one must not take the query for endless
     offsets = next_offsets(at, seen.source, waits, ends, request.starting, section)
     is_new = offsets is not at
-    after = replace(state, waits_since=waits_since, has_planned=state.has_planned or is_new)
+    after = state._replace(waits_since=waits_since, has_planned=state.has_planned or is_new)
     if failure is not None:
-        after = replace(after, controlled=False, admission=None, measured=None)
+        after = after._replace(controlled=False, admission=None, measured=None)
     elif learned is not None:
         measured = BatchRead(waits.start, ends) if np.any(ends > waits.start) else None
-        after = replace(after, admission=learned, measured=measured)
+        after = after._replace(admission=learned, measured=measured)
     waited = learned is not None and learned.trigger.waited
     throttling = Throttling.of(waits, ends, limits, budget)
     return Planned(offsets, is_new, after, seen, limits, ends, throttling, waited, failure)
@@ -128,12 +126,14 @@ def _budgeted(
     request: ReadRequest, at: Offsets, seen: Seen, limits: Limits, state: PlanState
 ) -> tuple[AdmissionState | None, BatchBudget | None, Exception | None]:
     """What the controller knows now, its budget, and what it failed with: no query ends because of it."""
+    if not state.controlled or limits.lifted:
+        return None, None, None
     settings, waits = settings_of(request.plan, request.options), seen.readable
-    if not state.controlled or limits.lifted or not settings.initial:
+    if not settings.initial:
         return None, None, None
     known = state.admission or state_of(at.admission)
-    names, waiting = waits.index.names, waits.head - waits.start
     try:
+        names, waiting = waits.index.names, waits.head - waits.start
         observed = Observation(seen.now, seen.wall, names, waiting, state.measured, seen.reports)
         return *decide(known, observed, settings), None
     except Exception as error:

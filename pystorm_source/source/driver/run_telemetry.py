@@ -100,8 +100,9 @@ class RunTelemetry:
             logger.error(
                 "micro-batches are not measured out any more, only limits bound them", exc_info=planned.failure
             )
-        self._throttle_log.log(planned.throttling, planned.seen.backlog)
-        if self._asked is not None and planned.seen.backlog and not planned.waited:
+        backlog = planned.seen.backlog
+        self._throttle_log.log(planned.throttling, backlog)
+        if self._asked is not None and backlog and not planned.waited:
             self.counts.ended(asked[0] - self._asked)  # Spark has asked at once, without a wait for data
         self._backlog = Backlog(planned, self._summary.to_json(self.receiver.dropped))
         self._asked = asked[0] if planned.is_new else None

@@ -69,6 +69,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._request = request
         self._output = output
         self._clock = clock or SystemClock()
+        self._components = tuple(spout.name for spout in request.plan.spouts)
         self._spouts = DriverSpouts(request.plan)
         self._snapshots = SnapshotReader(request.plan, self._spouts, request.options.max_offsets_per_trigger)
         self._telemetry = RunTelemetry(request, output, self._clock, recorded)
@@ -198,7 +199,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._telemetry.warn(f"{what}; skipped, as failOnDataLoss is false")
 
     def _parsed(self, offset: dict[str, Any]) -> Offsets:
-        return wire.parse(offset, [spout.name for spout in self._request.plan.spouts])
+        return wire.parse(offset, self._components)
 
     def _seen(self, at: Offsets, by_limit: bool) -> Seen:
         """Reports may come while the heads are read, so they are taken afterwards; then the clock, as that may wait."""
