@@ -19,7 +19,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef Purgatory purgatory                # of the requests; their one key is the task
     cdef double rested                      # seconds between runs: no time-out passes in them
     cdef tuple keys
-    cdef readonly RequestLine line
+    cdef RequestLine line
     cdef set requests                       # that are under way
     cdef object in_order                    # deque of requests that have not left yet, oldest first; None: unordered
     cdef readonly long in_flight            # requests that take one of `max_pending` places

@@ -1,7 +1,6 @@
 from collections.abc import Callable
 from typing import Any, final
 
-from cython_core.executors.async_request import RequestLine
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.queues.batch_inserter import PendingEmits
 from cython_core.queues.broadcast_ring import BroadcastReader
@@ -27,8 +26,6 @@ class AsyncExecutor(BoltExecutor):
         request_timeout: float | None = None,
         ordered: bool = False,
     ) -> None: ...
-    @property
-    def line(self) -> RequestLine: ...
     @property
     def loop(self) -> Any: ...
     @property

@@ -15,7 +15,7 @@ cdef class RequestLine:
     cdef object finished            # deque of requests whose coroutine has ended, not yet settled by the executor
     cdef list expired               # requests that have run out of time, the same
     cdef list resumed               # requests whose time is to run anew, the same
-    cdef readonly list strays       # (request, method, error): what went wrong behind the end of its process()
+    cdef list strays                # (request, method, error): what went wrong behind the end of its process()
     cdef bint ordered
 
 
@@ -23,14 +23,14 @@ cdef class RequestLine:
 cdef class AsyncRequest(DelayedOperation):
     cdef readonly Tuple tup
     cdef readonly object task       # asyncio.Task; None: it has ended
-    cdef readonly RequestLine line
-    cdef readonly str method        # that its coroutine is a call of
+    cdef RequestLine line
+    cdef str method                 # that its coroutine is a call of
     cdef double begun               # the clock without the time between runs, in seconds
     cdef bint paused                # its time does not run
     cdef bint leads                 # what it emits leaves at once
-    cdef readonly bint done
+    cdef bint done
     cdef bint has_emitted
-    cdef public object unawaited    # the error for a coroutine that it has dropped; None: it has dropped none
+    cdef object unawaited           # the error for a coroutine that it has dropped; None: it has dropped none
     cdef bint abandoned             # it was cancelled and goes on all the same: the executor waits for it no longer
     cdef list held                  # what it emitted and acked before it led: (method, arguments); None: nothing
     cdef object now_or_later(self, str method, tuple arguments)

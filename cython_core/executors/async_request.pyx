@@ -51,6 +51,13 @@ cdef class AsyncRequest(DelayedOperation):
         """Whose call it is."""
         return self.line.collector.instance
 
+    def blame(self, error):
+        """What it has started and not awaited is an error of its call; behind its end, one of the bolt's next turn."""
+        if self.done:
+            self.line.strays.append((self, self.method, error))
+        elif self.unawaited is None:
+            self.unawaited = error
+
     def __call__(self, task):
         """The task's: its coroutine has ended."""
         if self.abandoned:

@@ -47,7 +47,7 @@ from cython_core.schedulers.inline_scheduler import InlineScheduler
 from cython_core.schedulers.threads_scheduler import ThreadsScheduler
 from pystorm_source.errors import InternalError
 from pystorm_source.worker.component_calls import ComponentCalls
-from pystorm_source.worker.left_tasks import await_left, tasks_left
+from pystorm_source.worker.unawaited import await_left, tasks_left
 
 
 class MicroBatch:

@@ -177,7 +177,7 @@ def test_a_task_that_was_given_the_tuple_and_does_not_end_fails_the_run():
     with pytest.raises(TupleFailed) as caught:
         run_topology(line(TakesLong), clock=clock)
     text = str(caught.value)
-    assert "component 'b0', task 2: process() raised ValueError: TakesLong.process: await what it starts. " in text
+    assert "component 'b0', task 2: process() raised ValueError: TakesLong: await what a call starts. " in text
     assert "TakesLong.later() has not ended 5 s after the last call of the micro-batch" in text
     assert re.search(r"; tuple \(\d+,\) of s\.default", text)
     assert clock.now < 30
@@ -289,7 +289,7 @@ class ForgetsEffect(Later):
 @ORDERED
 @pytest.mark.parametrize("cls", [Forgets, ForgetsVariable, ForgetsFunction, ForgetsEffect])
 def test_a_forgotten_await_fails_its_tuple(cls, ordered):
-    with pytest.raises(TupleFailed, match=r"process\(\) raised ValueError: .*await what it starts") as caught:
+    with pytest.raises(TupleFailed, match=r"process\(\) raised ValueError: .*: await what a call starts") as caught:
         run_topology(line(cls), keys(ordered=ordered))
     assert "() was called without await and never ran; Given: " in str(caught.value)
     assert "; tuple (0,) of s.default" in str(caught.value)
