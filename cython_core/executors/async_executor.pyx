@@ -24,7 +24,8 @@ from libc.stdint cimport uint64_t
 
 from cython_core.executors.adaptive_limit cimport AdaptiveLimit
 from cython_core.executors.async_request cimport AsyncBase, AsyncRequest, RequestLine, begin
-from cython_core.executors.bolt_executor cimport BoltExecutor, timer_is_due
+from cython_core.executors.bolt_executor cimport BoltExecutor
+from cython_core.executors.bolt_ticks cimport timer_is_due
 from cython_core.executors.executor cimport past_deadline, ps_decref
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.queues.receive_queue cimport ReceiveQueue

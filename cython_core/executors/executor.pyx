@@ -250,3 +250,22 @@ cdef class Executor:
             (<BatchInserter>inserter).clear()
             if (<BatchInserter>inserter).queue is not None:
                 (<BatchInserter>inserter).queue.clear()
+
+
+def end_run(list executors not None):
+    """The micro-batch is over, unless something is under way still (False): what components emit until the next one
+    begins belongs to none.
+
+    Order: no Python code, so that what a thread of a component's emits comes before it all, or is refused.
+    """
+    cdef Executor executor
+    cdef BatchInserter inserter
+    for executor in executors:
+        if not executor.idle():
+            return False
+        for inserter in executor.inserters:
+            if inserter.count > 0:
+                return False
+    for executor in executors:
+        executor.out.between_runs = True
+    return True

@@ -1,17 +1,15 @@
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 
-from cython_core.acking.acker cimport Acker, ps_root, ps_verdict
-from cython_core.executors.executor cimport Executor, ps_call
+from cython_core.acking.acker cimport ps_root
+from cython_core.executors.executor cimport ps_call
+from cython_core.executors.spout_replay cimport SpoutReplay
 from cython_core.routing.batch_slice cimport BatchSlice
-from cython_core.routing.spout_output_collector cimport SpoutOutputCollector
-from cython_core.tuples.tuple cimport Tuple
 
 
 @cython.final
-cdef class SpoutExecutor(Executor):
-    cdef SpoutOutputCollector collector
+cdef class SpoutExecutor(SpoutReplay):
     cdef object call                      # bound next_tuple, or next_batch
     cdef ps_call entry                    # the same, resolved
     cdef bint batched                     # call gives Arrow batches
@@ -25,8 +23,6 @@ cdef class SpoutExecutor(Executor):
     cdef int raises                       # of next_tuple, in a row
     cdef unsigned long long notified_acks
     cdef unsigned long long discarded     # trees without a verdict when the worker was given up
-    cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
-    cdef long long replayed               # offset of the tuple that is between two attempts; -1: none is
     cdef readonly unsigned long long fails   # trees that have failed
     cdef readonly unsigned long long timed_out   # of these, trees whose time was over
     cdef public unsigned long long pending_high_mark   # most open trees at the end of a turn, since it was last set
@@ -34,20 +30,8 @@ cdef class SpoutExecutor(Executor):
     cdef int enter_compiled(self) except -1
     cdef bint awaits(self) noexcept
     cdef bint at_most(self) noexcept
-    cdef int release(self, ps_root *root) except -1
     cdef int on_verdict(self, ps_root *root) except -1
     cdef int invoke(self, str method, object tup_id) except -1
-    cdef object blame_of(self, const ps_root *root)
-    cdef int replay(self, ps_root *root) except -1
-    cdef int replay_singly(self, BatchSlice values, Tuple failed, object tup_id, object where, long long offset,
-                           uint32_t emits, object blame, ps_verdict verdict) except -1
-    cdef int replay_rows(self, BatchSlice values, object tup_id, object where, long long offset, uint32_t emits,
-                         object blame, ps_verdict verdict) except -1
-    cdef int replay_values(self, object values, object tup_id, object where, long long offset, uint32_t emits,
-                           object blame, ps_verdict verdict) except -1
-    cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2
-    cdef int rest(self, object values, object tup_id, object where, uint32_t emits, double seconds) except -1
-    cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1
     cdef bint next_batch(self) except -1
     cdef int send_slice(self, long quota) except -1
     cdef long work(self, long quota) except -1
@@ -58,17 +42,3 @@ cdef class SpoutExecutor(Executor):
     cdef int end_spent_slice(self) noexcept
     cdef int caught(self, str method) except -1
     cdef bint over(self) except -1
-
-
-cdef bint trees_to_await(Acker acker, tuple executors) except -1
-cdef bint spouts_at_most(tuple executors) except -1
-cdef unsigned long long emits_of_spouts(tuple executors) except? 0
-
-
-@cython.final
-cdef class Standstill:
-    # A spout waits for verdicts, and nothing that the engine can do brings one.
-    cdef double since       # a reading of the scheduler's clock; below 0: there is none
-    cdef bint reported
-    cdef int end(self) noexcept
-    cdef int look(self, tuple executors, object monotonic) except -1

@@ -1,20 +1,18 @@
-from typing import Any, final
+from typing import final
 
-from cython_core.executors.executor import Executor
+from cython_core.executors.spout_replay import SpoutReplay
 from cython_core.primitives.latency_histogram import LatencyHistogram
 
 @final
-class SpoutExecutor(Executor):
+class SpoutExecutor(SpoutReplay):
     @property
     def exhausted(self) -> bool: ...
     skips: int
     max_pending: int
-    retries: Any
     tracks: bool
     def open_range(self, start: int, end: int, batched: bool) -> None: ...
     @property
     def until_idle(self) -> bool: ...
-    def emit_dead_letter(self, row: tuple[Any, ...]) -> bool: ...
     @property
     def at_work(self) -> tuple[None, int]: ...
     @property
@@ -38,6 +36,3 @@ class SpoutExecutor(Executor):
     def fails(self) -> int: ...
     def open_slice(self, permits: int, until_idle: bool = False) -> None: ...
     def close(self) -> None: ...
-
-@final
-class Standstill: ...

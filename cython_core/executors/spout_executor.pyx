@@ -5,36 +5,29 @@ Threading law: as every executor.
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport (
-    PS_ROOT_ACKED, PS_ROOT_EMIT_RAISED, PS_ROOT_FAILED, PS_ROOT_FAILED_WITH_GROUP, PS_ROOT_RETRY_DUE, PS_ROOT_TIMED_OUT,
-    Acker, anchor_t, no_anchor, ps_acker, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn,
-    ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
-    ps_verdict, release_root,
+    PS_ROOT_ACKED, PS_ROOT_EMIT_RAISED, PS_ROOT_RETRY_DUE, PS_ROOT_TIMED_OUT, Acker, ps_acker, ps_acker_begin_turn,
+    ps_acker_end_turn, ps_acker_keep_settled, ps_acker_take_settled, ps_root,
 )
 from cython_core.compiled.spout cimport CompiledSpout, call_next_tuple
 from cython_core.executors.executor cimport (
-    Executor, past_deadline, ps_call_compiled, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
+    past_deadline, ps_call_compiled, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
+from cython_core.executors.spout_replay cimport SpoutReplay, release_tree
 from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histogram_copy
 from cython_core.queues.batch_inserter cimport PendingEmits
-from cython_core.routing.batch_slice cimport SOMEWHERE, BatchSlice, place_of_offset, slice_of
+from cython_core.routing.batch_slice cimport SOMEWHERE, slice_of
 from cython_core.routing.output_collector cimport set_current_collector
-from cython_core.routing.spout_output_collector cimport (
-    SpoutOutputCollector,
-    open_root,
-    spout_is_at_most,
-    spout_is_spent,
-)
+from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, spout_is_at_most, spout_is_spent
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
-from cython_core.tuples.tuple cimport Tuple
 
 import pyarrow as pa
 
 from cython_core.arrow.row_error import coded, shown
-from cython_core.executors.executor import ComponentFailed, logger
+from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.bolt_base import BoltBase
 from cython_core.routing.spout_base import SpoutBase
 
@@ -43,16 +36,13 @@ cdef extern from "Python.h":
     PyObject *ps_false "Py_False"
 
 
-# Too short: a bolt that acks in a thread of its own is warned of although it works. Too long: a query stands still
-# without a warning.
-cdef double STANDSTILL_SECONDS = 10
 cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
 cdef int MOST_REPLAYS = 8
 cdef long long NO_OFFSET = 1 << 62
 
 
 @cython.final
-cdef class SpoutExecutor(Executor):
+cdef class SpoutExecutor(SpoutReplay):
     """Asks a spout for tuples, and tells it what became of them."""
 
     def __init__(
@@ -69,10 +59,9 @@ cdef class SpoutExecutor(Executor):
         self.collector.roots.complete = &self.collector.complete
         self.note_overrides()
         self.exhausted = True
-        self.replayed = -1
 
     def ready(self):
-        Executor.ready(self)
+        SpoutReplay.ready(self)
         self.note_overrides()
 
     cdef int note_overrides(self) except -1:
@@ -206,7 +195,7 @@ cdef class SpoutExecutor(Executor):
 
     def discard(self):
         """Of the spout's trees nothing is kept, either."""
-        Executor.discard(self)
+        SpoutReplay.discard(self)
         if self.collector.acker is not None:
             while ps_acker_take_settled(&self.collector.roots) or ps_acker_take_settled(&self.collector.deferred):
                 pass
@@ -341,7 +330,7 @@ cdef class SpoutExecutor(Executor):
                 left -= 1
                 root = ps_acker_take_settled(&collector.roots)
                 if root.verdict == PS_ROOT_EMIT_RAISED:
-                    self.release(root)
+                    release_tree(self.collector, root)
                     continue
                 if self.closed and root.generation > (0 if root.verdict == PS_ROOT_ACKED else MOST_REPLAYS):
                     ps_acker_keep_settled(&collector.deferred, root)
@@ -355,17 +344,12 @@ cdef class SpoutExecutor(Executor):
             collector.generation = 0
         return notified
 
-    cdef int release(self, ps_root *root) except -1:
-        release_root(root)
-        ps_acker_release(&self.collector.acker.acker, root)
-        return 0
-
     cdef int on_verdict(self, ps_root *root) except -1:
         """The verdict of one tree. Its slot is free before any code of the spout's runs."""
         cdef object tup_id = <object>root.id
         if root.verdict == PS_ROOT_ACKED:
             self.notified_acks += 1
-            self.release(root)
+            release_tree(self.collector, root)
             if self.collector.roots.notifies_acks:
                 self.invoke("ack", tup_id)
             return 0
@@ -378,7 +362,7 @@ cdef class SpoutExecutor(Executor):
             return self.replay(root)
         if self.retries is not None:
             self.retries.blame(self.blame_of(root))
-        self.release(root)
+        release_tree(self.collector, root)
         self.invoke("fail", tup_id)
         return 0
 
@@ -394,126 +378,6 @@ cdef class SpoutExecutor(Executor):
         except BaseException as error:
             raise self.interrupted(method, None, -1, error)
         return 0
-
-    cdef object blame_of(self, const ps_root *root):
-        """The cause of its failure: component, task, method, tuple, exception; None: it timed out."""
-        if root.verdict == PS_ROOT_TIMED_OUT:
-            return None
-        return (self.component, self.task, "fail", None, None) if root.reason is NULL else <object>root.reason
-
-    cdef int replay(self, ps_root *root) except -1:
-        """Emits a failed tuple of a range again, at once or later, or gives it up. A tree that fails only because a
-        linked tree failed is retried without using up an attempt."""
-        cdef object values = <object>root.values
-        cdef object tup_id = <object>root.id
-        cdef object where = None if root.where is NULL else <object>root.where
-        cdef object blame = self.blame_of(root)
-        cdef long long offset = root.offset
-        cdef uint32_t emits = root.emits
-        cdef ps_verdict verdict = root.verdict
-        # Order: before the release, or another thread may see neither attempt.
-        self.replayed = offset
-        try:
-            self.release(root)
-            if isinstance(values, BatchSlice) and verdict in (PS_ROOT_FAILED, PS_ROOT_TIMED_OUT):
-                return self.replay_rows(<BatchSlice>values, tup_id, where, offset, emits, blame, verdict)
-            return self.replay_values(values, tup_id, where, offset, emits, blame, verdict)
-        finally:
-            self.replayed = -1
-
-    cdef int replay_rows(self, BatchSlice values, object tup_id, object where, long long offset, uint32_t emits,
-                         object blame, ps_verdict verdict) except -1:
-        """Of a batch that a bolt of batches has failed: each row that did by itself, the others as they were. As long
-        as it is not known which rows these are, all together; instead of giving all up, each by itself, which is no
-        attempt of it."""
-        cdef BatchSlice each = None
-        cdef Py_ssize_t i
-        hopeless = self.retries is not None and self.retries.hopeless(blame)
-        failed = None if blame is None else <Tuple>blame[3]
-        payload = None if failed is None else (<Tuple>failed).payload
-        if values.count > 1 and self.retries is not None and failed is not None and not isinstance(payload, BatchSlice):
-            return self.replay_singly(values, <Tuple>failed, tup_id, where, offset, emits, blame, verdict)
-        ours, others = values.split(payload, hopeless)
-        if values.count == 1 or self.retries is None or (
-            ours is None and others is None and not self.retries.gives_up(emits, blame)
-        ):
-            if isinstance(payload, BatchSlice) and (<BatchSlice>payload).lost is not None:
-                blame = of_row(blame, (<BatchSlice>payload).lost, values.place(0))
-            return self.replay_values(values, tup_id, where, offset, emits, blame, verdict)
-        if others is not None:
-            self.replay_values(others, tup_id, where, offset, emits, blame, PS_ROOT_FAILED_WITH_GROUP)
-        elif ours is None:
-            ours, verdict = values, PS_ROOT_FAILED_WITH_GROUP
-        each = ours
-        for i in range(0 if each is None else each.count):
-            whose = blame
-            if isinstance(payload, BatchSlice) and (<BatchSlice>payload).lost is not None:
-                whose = of_row(blame, (<BatchSlice>payload).lost, each.place(i))
-            self.replay_values(each.row(i), tup_id, where, offset, emits, whose, verdict)
-        return 0
-
-    cdef int replay_singly(self, BatchSlice values, Tuple failed, object tup_id, object where, long long offset,
-                           uint32_t emits, object blame, ps_verdict verdict) except -1:
-        """Of a batch of which a bolt of rows has failed a tuple: each row by itself. It is an attempt of the row that
-        the tuple stems from alone: else rows that fail one after the other would use up each other's attempts."""
-        cdef Py_ssize_t i, whose = -1 if failed.roots is not None else values.find(place_of_offset(failed.offset))
-        for i in range(values.count):
-            self.replay_values(
-                values.row(i), tup_id, where, offset, emits, blame, verdict if i == whose else PS_ROOT_FAILED_WITH_GROUP
-            )
-        return 0
-
-    cdef int replay_values(self, object values, object tup_id, object where, long long offset, uint32_t emits,
-                           object blame, ps_verdict verdict) except -1:
-        cdef double seconds = 0
-        if verdict == PS_ROOT_FAILED_WITH_GROUP:
-            if self.retries is not None:
-                self.retries.retries += 1
-        elif verdict != PS_ROOT_RETRY_DUE:
-            seconds = self.delay_of(values, where, offset, emits, blame)
-            if seconds < 0:
-                return 0
-            emits += 1
-        self.collector.last_offset = offset
-        if seconds > 0:
-            return self.rest(values, tup_id, where, emits, seconds)
-        return self.emit_again(values, tup_id, where, emits)
-
-    cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2:
-        """Seconds before a tuple that has failed is emitted again; below 0: never."""
-        if isinstance(values, BatchSlice):
-            values = (<BatchSlice>values).shown(0)  # of more than one none is given up
-        if self.retries is not None:
-            return self.retries.again(values, None if where is None else where[0], offset, emits, blame)
-        if blame is None:
-            raise ComponentFailed(self.component, self.task, "timeout", None, offset)
-        component, task, method, tup, cause = blame
-        raise ComponentFailed(component, task, method, tup, offset) from cause
-
-    cdef int rest(self, object values, object tup_id, object where, uint32_t emits, double seconds) except -1:
-        """Its next attempt begins now and has no tuples yet."""
-        cdef Acker acker = self.collector.acker
-        cdef uint64_t edge = ps_acker_edge(&acker.acker)
-        cdef ps_root *root
-        acker.read_clock_now()
-        root = open_root(self.collector, <PyObject *>values, <PyObject *>tup_id, <PyObject *>where, edge, emits)
-        if ps_acker_rest(&acker.acker, root, acker.acker.now + <uint64_t>(seconds * 1e9)) < 0:
-            raise MemoryError("no memory for a timer")
-        return 0
-
-    cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1:
-        if isinstance(values, BatchSlice):
-            self.collector.emit_rows(values, tup_id, where, emits)
-        else:
-            self.collector.emit_rooted(values, tup_id, where, emits, False)
-        return 0
-
-    def emit_dead_letter(self, tuple row not None):
-        """A row of the stream ``__dead_letter``, in no tree, in a turn of the spout; whether anything takes it."""
-        cdef StreamRouter router = self.routers["__dead_letter"]
-        cdef anchor_t anchor = no_anchor(self.replayed)
-        router.route(row, &anchor, None)
-        return len(router.routes) > 0 or router.row_sink is not None or router.capture is not None
 
     cdef int caught(self, str method) except -1:
         """With an exception of the spout's set. A range that cannot be read wholly always fails the run."""
@@ -588,71 +452,3 @@ cdef class SpoutExecutor(Executor):
 
     cdef bint idle(self) noexcept:
         return self.pending.count == 0 and self.collector.roots.settled == 0 and not self.is_late()
-
-
-cdef object of_row(object blame, dict causes, object place):
-    """The blame of a row of a batch, of which each may have failed for a cause of its own."""
-    return (*blame[:4], causes.get(place, blame[4]))
-
-
-cdef bint trees_to_await(Acker acker, tuple executors) except -1:
-    """Whether trees of a spout's range have no verdict, and time may give them one."""
-    if acker is None or not ps_acker_keeps_time(&acker.acker):
-        return False
-    for executor in executors:
-        if isinstance(executor, SpoutExecutor) and (<SpoutExecutor>executor).awaits():
-            return True
-    return False
-
-
-cdef bint spouts_at_most(tuple executors) except -1:
-    """Whether a spout is not asked because as many of its trees are open as may be."""
-    for executor in executors:
-        if isinstance(executor, SpoutExecutor) and not (<SpoutExecutor>executor).exhausted:
-            if (<SpoutExecutor>executor).at_most():
-                return True
-    return False
-
-
-cdef unsigned long long emits_of_spouts(tuple executors) except? 0:
-    """How many tuples all spouts have emitted so far."""
-    cdef unsigned long long emits = 0
-    for executor in executors:
-        if isinstance(executor, SpoutExecutor):
-            emits += (<SpoutExecutor>executor).collector.emits
-    return emits
-
-
-@cython.final
-cdef class Standstill:
-    """Tells of a spout that is not asked any more because bolts keep its tuples without a verdict, which without
-    time-outs may last for ever."""
-
-    def __cinit__(self):
-        self.since = -1
-
-    cdef int end(self) noexcept:
-        """Something has moved."""
-        self.since = -1
-        return 0
-
-    cdef int look(self, tuple executors, object monotonic) except -1:
-        """Nothing moves; ``monotonic``: the scheduler's clock."""
-        cdef double now
-        if self.reported or not spouts_at_most(executors):
-            return 0
-        now = monotonic()
-        if self.since < 0:
-            self.since = now
-        if now - self.since < STANDSTILL_SECONDS:
-            return 0
-        self.reported = True
-        for executor in executors:
-            if isinstance(executor, SpoutExecutor) and (<SpoutExecutor>executor).at_most():
-                logger.warning(
-                    "component %r, task %d: the spout has waited for %g s, as %d of its tuples are neither acked nor "
-                    "failed and nothing else is left to process. A bolt with auto_ack = False keeps them: ack them in "
-                    "process or process_tick, or allow for more by topology.max.spout.pending",
-                    executor.component, executor.task, now - self.since, executor.unsettled,
-                )
-        return 0

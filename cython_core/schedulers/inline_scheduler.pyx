@@ -21,9 +21,12 @@ from libc.stdint cimport int64_t
 from cython_core.acking.acker cimport Acker, ps_acker_keeps_time
 from cython_core.arrow.row_batch cimport RowBatchBuilder
 from cython_core.executors.async_executor cimport AsyncExecutor
-from cython_core.executors.bolt_executor cimport BoltExecutor, holder_of_what_spouts_await
+from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.executor cimport Executor
-from cython_core.executors.spout_executor cimport SpoutExecutor, Standstill, emits_of_spouts, trees_to_await
+from cython_core.executors.spout_executor cimport SpoutExecutor
+from cython_core.executors.waiting_spouts cimport (
+    SpoutStall, emits_of_spouts, holder_of_what_spouts_await, trees_to_await,
+)
 from cython_core.routing.output_collector cimport set_current_collector, running_instance
 from cython_core.routing.own_thread cimport enter_run, leave_run
 from cython_core.schedulers.wait_strategy cimport WaitStrategy
@@ -58,7 +61,7 @@ cdef class InlineScheduler:
     cdef Stopwatch stopwatch
     cdef TimerService timers                       # of all bolts
     cdef tuple asyncs                              # bolts whose requests may be under way; they share one loop
-    cdef Standstill standstill
+    cdef SpoutStall stall
     cdef readonly long quota
     cdef readonly double idle_sleep
     cdef WaitStrategy spout_wait
@@ -93,7 +96,7 @@ cdef class InlineScheduler:
             raise TypeError(f"a scheduler turns Executors; Given: {executors!r}")
         self.executors = executors
         self.stopwatch = Stopwatch()
-        self.standstill = Standstill()
+        self.stall = SpoutStall()
         self.timers = TimerService()
         for executor in executors:
             executor.turn_time_limit = <unsigned long long>(turn_time_limit * 1e9)
@@ -255,7 +258,7 @@ cdef class InlineScheduler:
                 self.exhaust()
             if self.one_pass() > 0:
                 self.idle_waits = 0
-                self.standstill.end()
+                self.stall.end()
             elif self.settle(deadline):
                 return self.output is not None and len(self.output.done) > 0
             PyErr_CheckSignals()
@@ -337,7 +340,7 @@ cdef class InlineScheduler:
             return clean
         if self.process_held():
             return 0
-        self.standstill.look(self.executors, self.monotonic)
+        self.stall.look(self.executors, self.monotonic)
         self.idle_passes += 1
         self.wait(deadline)
         return 0

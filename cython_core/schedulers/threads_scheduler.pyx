@@ -19,9 +19,12 @@ from libc.stdint cimport int64_t
 
 from cython_core.acking.acker cimport Acker, ps_acker_keeps_time
 from cython_core.arrow.row_batch cimport RowBatchBuilder
-from cython_core.executors.bolt_executor cimport BoltExecutor, holder_of_what_spouts_await
+from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.executor cimport Executor
-from cython_core.executors.spout_executor cimport SpoutExecutor, Standstill, emits_of_spouts, trees_to_await
+from cython_core.executors.spout_executor cimport SpoutExecutor
+from cython_core.executors.waiting_spouts cimport (
+    SpoutStall, emits_of_spouts, holder_of_what_spouts_await, trees_to_await,
+)
 from cython_core.primitives.parker cimport Parker, ps_parker_unpark, ps_parker_cancel, ps_parker_park, ps_parker_prepare
 from cython_core.queues.flush_timer cimport FlushTimer
 from cython_core.routing.output_collector cimport set_current_collector
@@ -62,7 +65,7 @@ cdef class ThreadsScheduler:
     cdef readonly unsigned long long idle_passes
     cdef FlushTimer timer      # or None
     cdef int64_t flush_nanos
-    cdef Standstill standstill
+    cdef SpoutStall stall
     cdef unsigned long long progress_at_look
     cdef object __weakref__
     cdef int process    # that has started the threads; 0: they are not
@@ -91,7 +94,7 @@ cdef class ThreadsScheduler:
         self.monotonic = monotonic
         self.sleep = sleep
         self.idle_sleep = idle_sleep
-        self.standstill = Standstill()
+        self.stall = SpoutStall()
         self.shared = ThreadsRun(output, monotonic, manual, quota)
         self.threads = tuple([
             ExecutorThread(executor, self.shared, f"pystorm-{executor.component}-{executor.task}", *strategies)
@@ -279,7 +282,7 @@ cdef class ThreadsScheduler:
         cdef BoltExecutor holder
         if self.shared.progress != self.progress_at_look:
             self.progress_at_look = self.shared.progress
-            self.standstill.end()
+            self.stall.end()
         for thread in self.threads:
             if not thread.rests() or not thread.clean():
                 return 0
@@ -288,7 +291,7 @@ cdef class ThreadsScheduler:
         if holder is not None:
             self.call(holder, holder.process_held, emits)
         else:
-            self.standstill.look(self.executors, self.monotonic)
+            self.stall.look(self.executors, self.monotonic)
         return 0
 
     cdef int resume(self) except -1:

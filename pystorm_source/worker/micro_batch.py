@@ -40,8 +40,7 @@ import pyarrow as pa
 
 from cython_core.arrow.row_batch import RowBatchBuilder
 from cython_core.executors.async_executor import AsyncExecutor
-from cython_core.executors.bolt_executor import end_run
-from cython_core.executors.executor import Executor
+from cython_core.executors.executor import Executor, end_run
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.inline_scheduler import InlineScheduler
 from cython_core.schedulers.threads_scheduler import ThreadsScheduler

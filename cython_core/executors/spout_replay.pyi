@@ -1,0 +1,10 @@
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+from cython_core.executors.executor import Executor
+
+@disjoint_base
+class SpoutReplay(Executor):
+    retries: Any
+    def emit_dead_letter(self, row: tuple[Any, ...]) -> bool: ...
