@@ -1,7 +1,6 @@
 """Rows of one output become Arrow record batches: see row_batch.pyx."""
 
 cimport cython
-from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
 from cython_core.acking.acker cimport Acker
@@ -22,9 +21,9 @@ cdef extern from "cython_core/arrow/columns.h" nogil:
         uint64_t *attempts
         bint tracks
 
-    ctypedef struct ps_row_slot:
-        int source
-        PyObject *constant
+
+cdef enum:
+    OFFSETS_END = 0x7FFFFFFF  # Arrow's string and list offsets are int32
 
 
 @cython.final
@@ -59,8 +58,7 @@ cdef class RowBatchBuilder:
     cdef list converters
 
     cpdef int seal(self) except -1
-    cpdef int add_batch(self, RowSink sink, object record_batch, uint64_t attempt=*, long long offset=*) except -1
-    cdef int add_conformed(self, RowSink sink, object record_batch, uint64_t attempt, long long offset) except -1
+    cdef int add_ready(self, object ready, uint64_t attempt) except -1
     cpdef int release(self, bint undecided=*) except -1
     cdef int cut(self) except -1
     cdef int finish(self) except -1
@@ -72,21 +70,4 @@ cdef class RowBatchBuilder:
     cdef object misfit(self, int column, object value, str label, str reason, object row=*, long long offset=*)
 
 
-@cython.final
-cdef class RowSink:
-    cdef readonly RowBatchBuilder builder
-    cdef readonly list columns
-    cdef readonly str label
-    # one per output column; `constants` owns what the slots borrow
-    cdef ps_row_slot *slots
-    cdef list constants
-    cdef int arity
-    cdef int partition_column
-    cdef bint has_objects
-    cdef bint of_one_tree       # a row of several trees has no offset
-
-    cdef int append(self, object values, long long offset, uint64_t attempt) except -1
-    cdef int append_odd(self, object values, long long offset, uint64_t attempt) except -1
-    cdef int convert_and_append(self, object values, long long offset, uint64_t attempt) except -1
-    cdef set_constant(self, int column, object plain)
-    cpdef int set_partition(self, str partition) except -1
+cdef object record_batch_of(list arrays, object schema, int64_t rows)

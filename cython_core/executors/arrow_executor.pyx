@@ -11,7 +11,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport NO_ATTEMPT
-from cython_core.arrow.row_batch cimport RowBatchBuilder, RowSink
+from cython_core.arrow.row_batch cimport RowBatchBuilder
+from cython_core.arrow.row_sink cimport RowSink
 from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.executor cimport past_deadline, ps_decref
 from cython_core.executors.held_batches cimport comes_again

@@ -3,6 +3,7 @@ cimport cython
 from cython_core.executors.adaptive_limit cimport AdaptiveLimit
 from cython_core.executors.async_request cimport AsyncRequest, RequestLine
 from cython_core.executors.bolt_executor cimport BoltExecutor
+from cython_core.executors.request_grace cimport RequestGrace
 from cython_core.timing.purgatory cimport Purgatory
 from cython_core.timing.timer_service cimport TurnTimer
 from cython_core.tuples.tuple cimport Tuple
@@ -27,10 +28,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef bint fresh                         # no turn yet: what servers have closed meanwhile is to be noticed first
     cdef readonly unsigned long long timed_out
     cdef readonly unsigned long long cancelled
-    cdef object cancellations               # deque of (when its grace is over, request), oldest first
-    cdef TurnTimer grace_timer              # for the oldest of them
-    cdef long abandoned                     # requests that the log does not speak of yet,
-    cdef long abandonings                   # of so many times that some were
+    cdef RequestGrace grace                 # of cancelled requests
     cdef TurnTimer look_timer               # when to look for requests whose trees have failed
     cdef double look_seconds                # from the last look to the next one
     cdef unsigned long long executed_at_look

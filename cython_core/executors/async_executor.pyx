@@ -27,6 +27,7 @@ from cython_core.executors.async_request cimport AsyncBase, AsyncRequest, Reques
 from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.bolt_ticks cimport timer_is_due
 from cython_core.executors.executor cimport past_deadline, ps_decref
+from cython_core.executors.request_grace cimport GRACE_SECONDS, RequestGrace
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.queues.receive_queue cimport ReceiveQueue
 from cython_core.routing.output_collector cimport set_current_collector
@@ -38,9 +39,6 @@ from cython_core.tuples.tuple cimport OPEN, Tuple, is_lost, name_values, take
 from cython_core.executors.executor import ComponentFailed, logger
 
 cdef double NEVER = float("inf")
-# That cancelled coroutines have to end. Shorter: a handler that closes a connection is taken for one that swallows its
-# cancellation. Longer: one that does holds its place, and with it the end of the micro-batch, for so long.
-cdef double GRACE_SECONDS = 1.0
 cdef double LOOK_SECONDS = 1.0      # between two looks at all requests, at least
 
 
@@ -59,6 +57,7 @@ cdef class AsyncExecutor(BoltExecutor):
             )
         if max_pending is not None and max_pending < 1:
             raise ValueError(f"at least one request must be allowed under way; Given: {max_pending!r}")
+        self.grace = RequestGrace(component, task)  # order: before timers are shared
         super().__init__(component, task, instance, pending, routers, queue, tick_frequency, readers)
         self.collector.has_tasks = True
         self.loop = loop
@@ -70,7 +69,6 @@ cdef class AsyncExecutor(BoltExecutor):
         self.keys = (task,)
         self.line = RequestLine(self.collector, loop, ordered)
         self.requests = set()
-        self.cancellations = deque()
         self.in_order = deque() if ordered else None
 
     def start(self, dict conf, dict context):
@@ -93,34 +91,25 @@ cdef class AsyncExecutor(BoltExecutor):
         try:
             if tasks:
                 left = self.loop.finish(tasks, GRACE_SECONDS)
-                self.abandoned += left
-            if self.abandoned > 0:
-                self.warn_of_abandoned()
+                self.grace.untold += left
+            self.grace.warn()
             answer = self.instance.cleanup()
             if asyncio.iscoroutine(answer):
                 self.loop.run(answer)
         finally:
             self.requests.clear()
-            self.cancellations.clear()
+            self.grace.forget()
             self.loop.release(self)
-
-    def warn_of_abandoned(self):
-        logger.warning(
-            "component %r, task %d: %d cancelled requests go on after %g s; the engine waits for them no longer",
-            self.component, self.task, self.abandoned, GRACE_SECONDS,
-        )
-        self.abandoned = 0
 
     def share_timers(self, TimerService timers not None):
         BoltExecutor.share_timers(self, timers)
         self.look_timer = new_timer(timers)
-        self.grace_timer = new_timer(timers)
+        self.grace.share_timers(timers)
 
     def begin(self, double now):
         BoltExecutor.begin(self, now)
         self.look_timer.stop()
-        self.grace_timer.stop()
-        self.cancellations.clear()
+        self.grace.forget()
         self.fresh = True
 
     def whose(self, error):
@@ -136,7 +125,7 @@ cdef class AsyncExecutor(BoltExecutor):
         """The worker, and the loop with it, has waited for so long for its rows to be taken. That time counts neither
         towards the time-out of a request nor towards the grace of a cancelled one."""
         self.rested += seconds
-        self.cancellations = deque([(due + seconds, request) for due, request in self.cancellations])
+        self.grace.put_off(seconds)
         return 0
 
     cdef double requests_due(self) except? -1:
@@ -274,7 +263,7 @@ cdef class AsyncExecutor(BoltExecutor):
             self.restart_resumed()
         if self.look_timer.due:
             self.cancel_lost()
-        if self.grace_timer.due:
+        if self.grace.timer.due:
             self.abandon_overdue()
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
@@ -383,36 +372,17 @@ cdef class AsyncExecutor(BoltExecutor):
 
     cdef int cancel(self, AsyncRequest request) except -1:
         """Its coroutine is to end; what it held back is dropped."""
-        cdef double now = self.monotonic()
         request.task.cancel()
         request.held = None
-        self.cancellations.append((now + GRACE_SECONDS, request))
-        if not self.grace_timer.running:
-            self.timers.pass_time(now)
-            self.grace_timer.start(GRACE_SECONDS)
-        return 0
+        return self.grace.add(request, self.monotonic())
 
     cdef int abandon_overdue(self) except -1:
         """What was cancelled and has not ended in its grace swallows its cancellation: its place is free."""
-        cdef double now = self.monotonic()
         cdef AsyncRequest request
-        cdef long abandoned = 0
-        self.grace_timer.stop()
-        while self.cancellations and self.cancellations[0][0] <= now:
-            request = <AsyncRequest>self.cancellations.popleft()[1]
-            if request.task is not None and not request.task.done():
-                self.abandon(request)
-                abandoned += 1
-        if self.cancellations:
-            self.timers.pass_time(now)
-            self.grace_timer.start(self.cancellations[0][0] - now)
-        if abandoned > 0:
-            self.abandoned += abandoned
-            self.abandonings += 1
-            # Three times, then ever more seldom: a bolt of which every request does it must not fill the log.
-            if self.abandonings <= 3 or self.abandonings & (self.abandonings - 1) == 0:
-                self.warn_of_abandoned()
-        return 0
+        cdef list overdue = self.grace.overdue(self.monotonic())
+        for request in overdue:
+            self.abandon(request)
+        return self.grace.abandoned(len(overdue))
 
     cdef int abandon(self, AsyncRequest request) except -1:
         task, request.task = request.task, None

@@ -15,7 +15,8 @@ Threading law: an executor's turns are taken by one thread at a time.
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.queues.flush_timer cimport FlushFlag
 from cython_core.routing.output_collector cimport OutputCollector, ps_this_thread
-from cython_core.routing.stream_router cimport Route, StreamRouter
+from cython_core.routing.route cimport Route
+from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport DOWNSTREAM_FULL, StallReason, TurnTimes, ps_stopwatch_stop
 from cython_core.tuples.tuple cimport Tuple
 

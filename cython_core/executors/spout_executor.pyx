@@ -423,7 +423,7 @@ cdef class SpoutExecutor(SpoutReplay):
             return False
         self.executed += 1
         if router.row_sink is not None and router.capture is None and not router.routes:
-            router.row_sink.builder.add_batch(router.row_sink, batch)
+            router.row_sink.add_batch(batch)
             router.emitted += batch.num_rows
         elif batch.num_rows > 0:
             self.rows = slice_of(batch)

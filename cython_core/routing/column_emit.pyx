@@ -19,10 +19,10 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport LOST, Roots, anchor_t, attempt_of_row, ps_acker_add, ps_acker_edge
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert_rows
-from cython_core.routing.stream_router cimport (
+from cython_core.routing.route cimport (
     GROUPING_ALL, GROUPING_CUSTOM, GROUPING_DIRECT, GROUPING_FIELDS, GROUPING_GLOBAL, GROUPING_PARTIAL_KEY, Route,
-    StreamRouter, offset_of_row, transfer,
 )
+from cython_core.routing.stream_router cimport StreamRouter, offset_of_row, transfer
 from cython_core.tuples.column_slice cimport columns_slice
 from cython_core.tuples.tuple cimport Tuple, TupleSource, new_edge, new_tuple, values_of
 

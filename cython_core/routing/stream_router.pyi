@@ -1,24 +1,9 @@
-from typing import Any, Self, final
+from typing import Any, final
 
-from cython_core.arrow.row_batch import RowSink
-from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
+from cython_core.arrow.row_sink import RowSink
+from cython_core.queues.batch_inserter import PendingEmits
+from cython_core.routing.route import Route
 from cython_core.tuples.tuple import TupleSource
-
-@final
-class Route:
-    def __new__(
-        cls,
-        grouping: str,
-        inserters: tuple[BatchInserter, ...],
-        positions: tuple[int, ...] = (),
-        seed: int = 0,
-        java: bool = False,
-        custom: Any = None,
-    ) -> Self: ...
-    @property
-    def inserters(self) -> tuple[BatchInserter, ...]: ...
-    @property
-    def custom(self) -> Any: ...
 
 @final
 class StreamRouter:

@@ -12,7 +12,8 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowError, RowSink
+from cython_core.arrow.row_batch import RowBatchBuilder, RowError
+from cython_core.arrow.row_sink import RowSink
 
 FIELDS = [pa.field("word", pa.string(), metadata={"k": "v"}), pa.field("n", pa.int64(), nullable=False)]
 SCHEMA = pa.schema(FIELDS, metadata={"owner": "storm"})
@@ -217,7 +218,7 @@ def test_no_columns_at_all(metadata):
     builder, sink = opened(pa.schema([], metadata=metadata), [-1], max_rows=3)
     for _ in range(5):
         sink.append_row((1,))
-    builder.add_batch(sink, pa.RecordBatch.from_pydict({"x": [1, 2]}))
+    sink.add_batch(pa.RecordBatch.from_pydict({"x": [1, 2]}))
     assert [batch.num_rows for batch in builder.done] == [3, 2, 2]
     assert all(batch.schema.equals(builder.schema, check_metadata=True) for batch in builder.done)
 
@@ -314,7 +315,7 @@ def test_memory_of_many_batches_is_given_back():
         builder, sink = opened(schema, max_rows=500)
         sink.repeat_row((1, "word" * 50, None, decimal.Decimal(1)), 2_250)
         ready = pa.record_batch([[1], ["x"], [True], [decimal.Decimal("1.5")]], schema=schema)
-        builder.add_batch(sink, ready)
+        sink.add_batch(ready)
         assert len(builder.done) == 6
         sink.append_row((1, "left behind", None, None))
 
@@ -342,7 +343,7 @@ def test_ready_batch_that_fits_is_passed_on_as_it_is():
     builder, sink = opened()
     ready = pa.record_batch([["a"], [1]], schema=SCHEMA)
     sink.append_row(("before", 0))
-    builder.add_batch(sink, ready)
+    sink.add_batch(ready)
     sink.append_row(("after", 2))
     assert builder.done[1] is ready
     assert rows_of(builder) == [("before", 0), ("a", 1), ("after", 2)]
@@ -360,13 +361,11 @@ def test_ready_batch_is_conformed():
     )
     builder, sink = opened(schema, [3, -1], constants={0: 7, 4: (3,)}, offset_column=2, partition_column=1)
     sink.set_partition("p1")
-    builder.add_batch(
-        sink, pa.RecordBatch.from_pydict({"a": pa.array([1, None], pa.int64()), "b": ["unused", "unused"]})
-    )
-    builder.add_batch(sink, pa.RecordBatch.from_pydict({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}))
+    sink.add_batch(pa.RecordBatch.from_pydict({"a": pa.array([1, None], pa.int64()), "b": ["unused", "unused"]}))
+    sink.add_batch(pa.RecordBatch.from_pydict({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}))
     assert rows_of(builder) == [(7, "p1", None, 1, {"x": 3}), (7, "p1", None, None, {"x": 3})]
     same = pa.array([5, 6], pa.int32())
-    builder.add_batch(sink, pa.record_batch([same, pa.nulls(2)], names=["a", "b"]))
+    sink.add_batch(pa.record_batch([same, pa.nulls(2)], names=["a", "b"]))
     assert builder.done[-1].column(3).buffers()[1].address == same.buffers()[1].address
 
 
@@ -374,15 +373,13 @@ def test_ready_batch_that_does_not_fit():
     builder, sink = opened()
     sink.append_row(("kept", 0))
     with pytest.raises(RowError, match=r"field 'n' \(int64\) of count.default can not hold .*Given: 1.5") as caught:
-        builder.add_batch(sink, pa.RecordBatch.from_pydict({"w": ["a", "b"], "n": [1.0, 1.5]}))
+        sink.add_batch(pa.RecordBatch.from_pydict({"w": ["a", "b"], "n": [1.0, 1.5]}))
     assert (caught.value.field, caught.value.value) == ("n", 1.5)
     with pytest.raises(RowError, match="may not be null"):
-        builder.add_batch(sink, pa.RecordBatch.from_pydict({"w": ["a"], "n": pa.array([None], pa.int64())}))
+        sink.add_batch(pa.RecordBatch.from_pydict({"w": ["a"], "n": pa.array([None], pa.int64())}))
     with pytest.raises(ValueError, match=r"has 2 columns.*Given: \['w'\]"):
-        builder.add_batch(sink, pa.RecordBatch.from_pydict({"w": ["a"]}))
-    with pytest.raises(ValueError, match="another builder"):
-        RowBatchBuilder(SCHEMA).add_batch(sink, pa.RecordBatch.from_pydict({"w": ["a"]}))
+        sink.add_batch(pa.RecordBatch.from_pydict({"w": ["a"]}))
     without_n = RowSink(builder, [0], offset_column=1, label="count.default")
     with pytest.raises(RowError, match="'n'.*may not be null and a batch brings nothing"):
-        builder.add_batch(without_n, pa.RecordBatch.from_pydict({"w": ["a"]}))
+        without_n.add_batch(pa.RecordBatch.from_pydict({"w": ["a"]}))
     assert rows_of(builder) == [("kept", 0)]

@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.receive_queue import ReceiveQueue
 from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.stream_router import Route, StreamRouter
+from cython_core.routing.route import Route
+from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import Tuple, TupleSource
 from tests.core.wired import Numbers, Part, Wired
 from tests.sizes import sized

@@ -12,9 +12,10 @@ from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
 from cython_core.queues.receive_queue import ReceiveQueue
 from cython_core.routing.batch_slice import BatchSlice
 from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.route import Route
 from cython_core.routing.spout_base import SpoutBase
 from cython_core.routing.spout_output_collector import SpoutOutputCollector
-from cython_core.routing.stream_router import Route, StreamRouter
+from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import TupleBatch, TupleSource
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from cython_core.executors.executor import ComponentFailed
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.routing.route import Route
 from cython_core.routing.stable_hash import hash_of
-from cython_core.routing.stream_router import Route, StreamRouter
+from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import TupleSource
 from tests.core.wired import Collect, Keep, Numbers, Part, Wired, numbers_as
 from tests.sizes import sized

@@ -1,0 +1,19 @@
+from typing import Any, Self, final
+
+from cython_core.queues.batch_inserter import BatchInserter
+
+@final
+class Route:
+    def __new__(
+        cls,
+        grouping: str,
+        inserters: tuple[BatchInserter, ...],
+        positions: tuple[int, ...] = (),
+        seed: int = 0,
+        java: bool = False,
+        custom: Any = None,
+    ) -> Self: ...
+    @property
+    def inserters(self) -> tuple[BatchInserter, ...]: ...
+    @property
+    def custom(self) -> Any: ...
