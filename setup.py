@@ -87,8 +87,6 @@ SMALL = {
     "cython_core.primitives.latency_histogram",
     "cython_core.primitives.parker",
     "cython_core.queues.flush_timer",
-    "cython_core.queues.mpsc_queue",
-    "cython_core.queues.spsc_queue",
     "cython_core.routing.batch_slice",
     "cython_core.routing.column_emit",
     "cython_core.routing.java_hash",

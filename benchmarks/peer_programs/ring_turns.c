@@ -70,16 +70,14 @@ static void *read_one(ps_broadcast_ring *ring) {
     return item;
 }
 
-static ps_broadcast_ring *broadcast_new(int several_writers) {
-    ps_broadcast_ring *ring = ps_broadcast_new(CAPACITY, sizeof(void *), several_writers);
+static ps_broadcast_ring *broadcast_new(void) {
+    ps_broadcast_ring *ring = ps_broadcast_new(CAPACITY, sizeof(void *));
     if (ring == NULL || ps_broadcast_add_reader(ring, NULL, 0) == NULL) exit(3);
     return ring;
 }
 
-ONE_BY_ONE(broadcast, ps_broadcast_ring, broadcast_new(0), write_one(ring, item), item = read_one(ring),
+ONE_BY_ONE(broadcast, ps_broadcast_ring, broadcast_new(), write_one(ring, item), item = read_one(ring),
            ps_broadcast_free(ring))
-ONE_BY_ONE(broadcast_several, ps_broadcast_ring, broadcast_new(1), write_one(ring, item),
-           item = read_one(ring), ps_broadcast_free(ring))
 
 static const struct {
     const char *name;
@@ -90,7 +88,6 @@ static const struct {
     {"mpsc", mpsc},
     {"mpsc-batch", mpsc_batch},
     {"broadcast", broadcast},
-    {"broadcast-several", broadcast_several},
 };
 
 int main(int count, char **arguments) {

@@ -9,7 +9,7 @@
 #include "cython_core/queues/broadcast_ring.h"
 #include "cython_core/queues/mpsc_ring.h"
 #include "cython_core/queues/spsc_ring.h"
-#include "cython_core/primitives/wait.h"
+#include "testbed/wait_turns.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -186,7 +186,12 @@ static void writes(int thread) {
     ps_wait wait = ps_wait_of(PS_WAIT_YIELD, 0);
     uint64_t sequence;
     (void)thread;
-    for (uint64_t n = 0; ps_broadcast_claim(rings.broadcast, 1, &sequence, &wait, &stop); n++) {
+    for (uint64_t n = 0;; n++) {
+        while (!ps_broadcast_try_claim(rings.broadcast, 1, &sequence)) {
+            if (ps_load_relaxed(&stop)) return;
+            ps_wait_turn(&wait);
+        }
+        ps_wait_over(&wait);
         *(uint64_t *)ps_broadcast_at(rings.broadcast, sequence, sizeof(uint64_t)) = n;
         ps_broadcast_publish(rings.broadcast, sequence, 1);
         if (n % CHECK_EVERY == 0 && ps_load_relaxed(&stop)) return;
@@ -318,7 +323,7 @@ static void fresh_rings(int pipeline) {
     rings.spsc = ps_spsc_new(CAPACITY);
     rings.back = ps_spsc_new(CAPACITY);
     rings.mpsc = ps_mpsc_new(CAPACITY);
-    rings.broadcast = ps_broadcast_new(CAPACITY, sizeof(uint64_t), 0);
+    rings.broadcast = ps_broadcast_new(CAPACITY, sizeof(uint64_t));
     for (int i = 0; i < (pipeline ? 2 : 3); i++)
         rings.readers[i] = ps_broadcast_add_reader(rings.broadcast, i ? rings.readers + i - 1 : NULL, pipeline && i);
     ps_store_relaxed(&there, 0);

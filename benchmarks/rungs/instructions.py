@@ -36,7 +36,6 @@ RINGS = (
     "mpsc",
     "mpsc-batch",
     "broadcast",
-    "broadcast-several",
 )
 
 

@@ -91,7 +91,7 @@ cdef class AsyncExecutor(BoltExecutor):
         try:
             if tasks:
                 left = self.loop.finish(tasks, GRACE_SECONDS)
-                self.grace.untold += left
+                self.grace.unlogged += left
             self.grace.warn()
             answer = self.instance.cleanup()
             if asyncio.iscoroutine(answer):

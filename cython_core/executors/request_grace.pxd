@@ -16,7 +16,7 @@ cdef class RequestGrace:
     cdef object cancelled       # deque of (when its grace is over, request), oldest first
     cdef TimerService timers
     cdef TurnTimer timer        # for the oldest of them
-    cdef long untold            # abandoned requests that the log does not speak of yet
+    cdef long unlogged            # abandoned requests that the log does not speak of yet
     cdef long times             # that some were
     cdef int share_timers(self, TimerService timers) except -1
     cdef int forget(self) except -1

@@ -62,7 +62,7 @@ cdef class RequestGrace:
         """So many are waited for no longer."""
         if count == 0:
             return 0
-        self.untold += count
+        self.unlogged += count
         self.times += 1
         # Three times, then ever more seldom: a bolt of which every request does it must not fill the log.
         if self.times <= 3 or self.times & (self.times - 1) == 0:
@@ -70,10 +70,10 @@ cdef class RequestGrace:
         return 0
 
     cdef int warn(self) except -1:
-        if self.untold > 0:
+        if self.unlogged > 0:
             logger.warning(
                 "component %r, task %d: %d cancelled requests go on after %g s; the engine waits for them no longer",
-                self.component, self.task, self.untold, GRACE_SECONDS,
+                self.component, self.task, self.unlogged, GRACE_SECONDS,
             )
-        self.untold = 0
+        self.unlogged = 0
         return 0

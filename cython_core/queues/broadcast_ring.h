@@ -1,12 +1,12 @@
 /* A bounded ring that every reader reads whole: the Disruptor's ring, sequences and barriers.
  *
  * Follows LMAX Disruptor 4. A sequence counts what has been published or read, so it is the next one to publish or
- * read. Readers are added before the first claim. A reader without others upstream of it reads behind the writers, one
- * with others reads behind the slowest of those. Writers wait only for the readers that no other one reads behind: the
- * others are ahead.
+ * read. Readers are added before the first claim. A reader without others upstream of it reads behind the writer, one
+ * with others reads behind the slowest of those. The writer waits only for the readers that no other one reads behind:
+ * the others are ahead.
  *
  *     capacity 8, mask 7, cell = sequence & mask          journal ──┐
- *                                              writers ─┤           ├─ application
+ *                                              writer ──┤           ├─ application
  *                                                       replica ────┘
  *     claimed 13   published 12   journal 11   replica 9   application 7
  *     cell   0   1   2   3   4   5   6   7
@@ -16,19 +16,14 @@
  *     replica, application may read up to 8, as replica is at 9. Two more claims go through (13 and 14 fit while 7 is
  *     unread: 7 + 8 = 15), the next waits until application has released 7.
  *
- * One writer publishes by raising `published` past all that it claimed. Several writers claim by one compare-exchange
- * of `claimed` and mark each cell with its lap; a reader stops at the first cell that bears an older lap, so a writer
- * that was stopped between claim and publish holds back what lies behind its cells, and nothing is lost or overtaken.
+ * The writer publishes by raising `published` past all that it claimed.
  *
- * Threading law: claim and publish from one thread, or from any where the ring was made for several writers; a reader
- * belongs to one thread. What is called try does not block, nor does anything that takes no ps_wait; the others wait as
- * that says, and end without result when `*stop` is not 0.
+ * Threading law: claim and publish from one thread; a reader belongs to one thread. Nothing blocks.
  */
 #ifndef PYSTORM_BROADCAST_RING_H
 #define PYSTORM_BROADCAST_RING_H
 
 #include "cython_core/primitives/atomics.h"
-#include "cython_core/primitives/wait.h"
 
 typedef struct {
     PS_APART ps_word value;
@@ -47,15 +42,13 @@ typedef struct ps_reader {
 struct ps_broadcast_ring {
     uint64_t mask;
     size_t width;    /* bytes per cell */
-    unsigned shift;  /* sequence >> shift is the lap */
-    ps_word *laps;   /* of each cell, one more than the lap last published; NULL for one writer */
     ps_reader **gates; /* readers that no other one reads behind */
     size_t gates_count;
     ps_reader **readers; /* all, to be freed */
     size_t readers_count;
-    ps_sequence published; /* by one writer */
+    ps_sequence published;
     PS_APART ps_word claimed; /* next sequence to claim */
-    ps_word limit;   /* no sequence from here on may be claimed before the gates were looked at again */
+    uint64_t limit;  /* no sequence from here on may be claimed before the gates were looked at again; the writer's */
     PS_APART unsigned char cells[];
 };
 
@@ -64,27 +57,18 @@ static inline void ps_broadcast_free(ps_broadcast_ring *ring) {
     for (size_t i = 0; i < ring->readers_count; i++) free(ring->readers[i]);
     free(ring->readers);
     free(ring->gates);
-    free(ring->laps);
     free(ring);
 }
 
 /* Cells of `width` bytes, zeroed. NULL where memory is short or the capacity is no power of two. */
-static inline ps_broadcast_ring *ps_broadcast_new(uint64_t capacity, size_t width, int several_writers) {
+static inline ps_broadcast_ring *ps_broadcast_new(uint64_t capacity, size_t width) {
     ps_broadcast_ring *ring = NULL;
     if (capacity == 0 || (capacity & (capacity - 1)) != 0) return NULL;
     ring = (ps_broadcast_ring *)ps_alloc_apart(sizeof(ps_broadcast_ring), capacity, width);
     if (ring == NULL) return NULL;
     ring->mask = capacity - 1;
     ring->width = width;
-    while (UINT64_C(1) << ring->shift < capacity) ring->shift++;
-    ps_store_relaxed(&ring->limit, capacity);
-    if (several_writers) {
-        ring->laps = (ps_word *)ps_alloc_apart(0, capacity, sizeof(ps_word));
-        if (ring->laps == NULL) {
-            ps_broadcast_free(ring);
-            return NULL;
-        }
-    }
+    ring->limit = capacity;
     return ring;
 }
 
@@ -137,44 +121,18 @@ static inline uint64_t ps_broadcast_slowest(ps_reader *const *readers, size_t co
 static inline int ps_broadcast_try_claim(ps_broadcast_ring *ring, uint64_t count, uint64_t *first) {
     if (PS_UNLIKELY(count > ring->mask + 1)) return 0;
     uint64_t claimed = ps_load_relaxed(&ring->claimed);
-    /* Order: the writer that raised the limit saw the cells below it read, and hands that on with it. */
-    uint64_t limit = ps_load_acquire(&ring->limit);
-    for (;;) {
-        if (PS_UNLIKELY((int64_t)(limit - claimed) < (int64_t)count)) {
-            limit = ps_broadcast_slowest(ring->gates, ring->gates_count, claimed) + ring->mask + 1;
-            if ((int64_t)(limit - claimed) < (int64_t)count) return 0;
-            /* The race of two writers for this store is benign: the smaller limit only costs another look. */
-            ps_store_release(&ring->limit, limit);
-        }
-        *first = claimed;
-        if (ring->laps == NULL) {
-            ps_store_relaxed(&ring->claimed, claimed + count);
-            return 1;
-        }
-        if (PS_LIKELY(ps_exchange_if_relaxed(&ring->claimed, &claimed, claimed + count))) return 1;
+    if (PS_UNLIKELY((int64_t)(ring->limit - claimed) < (int64_t)count)) {
+        ring->limit = ps_broadcast_slowest(ring->gates, ring->gates_count, claimed) + ring->mask + 1;
+        if ((int64_t)(ring->limit - claimed) < (int64_t)count) return 0;
     }
-}
-
-/* Hands claimed cells to the readers. One writer publishes in the order of its claims; several in any order. */
-static inline void ps_broadcast_publish(ps_broadcast_ring *ring, uint64_t first, uint64_t count) {
-    if (ring->laps == NULL) {
-        ps_store_release(&ring->published.value, first + count);
-        return;
-    }
-    for (uint64_t sequence = first; sequence != first + count; sequence++)
-        ps_store_release(&ring->laps[sequence & ring->mask], (sequence >> ring->shift) + 1);
-}
-
-/* ps_broadcast_try_claim until it succeeds: 1, or 0 when stopped or where `count` is above the capacity. */
-static inline int ps_broadcast_claim(
-    ps_broadcast_ring *ring, uint64_t count, uint64_t *first, ps_wait *wait, const ps_word *stop) {
-    if (count > ring->mask + 1) return 0;
-    while (!ps_broadcast_try_claim(ring, count, first)) {
-        if (ps_load_relaxed(stop)) return 0;
-        ps_wait_turn(wait);
-    }
-    ps_wait_over(wait);
+    *first = claimed;
+    ps_store_relaxed(&ring->claimed, claimed + count);
     return 1;
+}
+
+/* Hands claimed cells to the readers, in the order of the claims. */
+static inline void ps_broadcast_publish(ps_broadcast_ring *ring, uint64_t first, uint64_t count) {
+    ps_store_release(&ring->published.value, first + count);
 }
 
 /* The next sequence to read. */
@@ -188,24 +146,10 @@ static inline uint64_t ps_reader_available(ps_reader *reader, uint64_t wanted) {
     if (reader->width) {
         /* Order: with the release of a reader comes all that it had acquired. */
         reader->seen = ps_broadcast_slowest(reader->upstream, reader->width, read + ring->mask + 1);
-    } else if (ring->laps == NULL) {
-        reader->seen = ps_load_acquire(&ring->published.value);
     } else {
-        while (ps_load_acquire(&ring->laps[reader->seen & ring->mask]) == (reader->seen >> ring->shift) + 1)
-            reader->seen++;
+        reader->seen = ps_load_acquire(&ring->published.value);
     }
     return reader->seen;
-}
-
-/* ps_reader_available, waiting until there is something; the reader's own next sequence when stopped. */
-static inline uint64_t ps_reader_await(ps_reader *reader, ps_wait *wait, const ps_word *stop) {
-    uint64_t available;
-    while ((available = ps_reader_available(reader, 1)) == ps_reader_next(reader)) {
-        if (ps_load_relaxed(stop)) return available;
-        ps_wait_turn(wait);
-    }
-    ps_wait_over(wait);
-    return available;
 }
 
 /* Gives back all cells below `next`, one that was available; readers behind this one may go on to it. */

@@ -13,7 +13,7 @@ cdef extern from "cython_core/queues/broadcast_ring.h" nogil:
         ps_reader **readers
         ps_reader **gates
         size_t gates_count
-    ps_broadcast_ring *ps_broadcast_new(uint64_t capacity, size_t width, int several_writers)
+    ps_broadcast_ring *ps_broadcast_new(uint64_t capacity, size_t width)
     void ps_broadcast_free(ps_broadcast_ring *ring)
     ps_reader *ps_broadcast_add_reader(ps_broadcast_ring *ring, ps_reader **upstream, size_t width)
     uint64_t ps_broadcast_capacity(const ps_broadcast_ring *ring)

@@ -53,7 +53,7 @@ cdef class BroadcastRing:
             raise ValueError(f"the capacity of a ring is at least 1; Given: {capacity!r}")
         if not readers:
             raise ValueError(f"a ring without readers would keep nothing; Given: {readers!r}")
-        self.ring = ps_broadcast_new(ps_ring_round_up(<uint64_t>capacity), sizeof(void *), 0)
+        self.ring = ps_broadcast_new(ps_ring_round_up(<uint64_t>capacity), sizeof(void *))
         if self.ring is NULL:
             raise MemoryError(f"no memory for a ring of {capacity} objects")
         self.held = <ps_held *>calloc(len(readers), sizeof(ps_held))

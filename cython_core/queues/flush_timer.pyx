@@ -18,9 +18,9 @@ import os
 cimport cython
 from libc.stdint cimport int64_t
 
-from cython_core.queues.mpsc_queue cimport ps_mpsc_capacity, ps_mpsc_ring, ps_mpsc_size
+from cython_core.queues.mpsc_ring cimport ps_mpsc_capacity, ps_mpsc_ring, ps_mpsc_size
 from cython_core.queues.receive_queue cimport ReceiveQueue
-from cython_core.queues.spsc_queue cimport ps_spsc_capacity, ps_spsc_ring, ps_spsc_size
+from cython_core.queues.spsc_ring cimport ps_spsc_capacity, ps_spsc_ring, ps_spsc_size
 
 
 cdef bint spsc_is_full(const void *ring) noexcept nogil:

@@ -41,16 +41,13 @@ static inline uint64_t ps_mpsc_indices_size(const ps_mpsc_indices *indices) {
     return size <= indices->mask ? size : indices->mask + 1;
 }
 
-/* Claims up to *count indices in a row, *count of them, from the one that is returned; 0 if the ring is full. With
- * `in_one_piece` they do not go beyond the ring's end. */
-static inline uint64_t ps_mpsc_indices_claim(ps_mpsc_indices *indices, uint64_t *count, int in_one_piece) {
-    const uint64_t asked = *count;
+/* Claims up to *count indices in a row, *count of them, from the one that is returned; 0 if the ring is full. */
+static inline uint64_t ps_mpsc_indices_claim(ps_mpsc_indices *indices, uint64_t *count) {
+    const uint64_t wanted = *count;
     /* Order: the producer that raised the limit saw the slots below it given back, and hands that on with it. */
     uint64_t limit = ps_load_acquire(&indices->limit);
     uint64_t tail = ps_load_relaxed(&indices->tail);
     for (;;) {
-        uint64_t wanted = asked, piece = indices->mask + 1 - (tail & indices->mask);
-        if (in_one_piece && wanted > piece) wanted = piece;
         int64_t room = (int64_t)(limit - tail);
         if (PS_UNLIKELY(room < (int64_t)wanted)) {
             limit = ps_load_acquire(&indices->head) + indices->mask + 1;

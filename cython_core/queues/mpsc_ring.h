@@ -55,7 +55,7 @@ static inline uint64_t ps_mpsc_size(const ps_mpsc_ring *ring) { return ps_mpsc_i
 /* 1 where the item, not NULL, went in; 0 where the ring is full. */
 static inline int ps_mpsc_offer(ps_mpsc_ring *ring, void *item) {
     uint64_t count = 1;
-    uint64_t index = ps_mpsc_indices_claim(&ring->at, &count, 0);
+    uint64_t index = ps_mpsc_indices_claim(&ring->at, &count);
     if (PS_UNLIKELY(count == 0)) return 0;
     /* Only where all of that line was polled, as far as the limit shows. */
     if (index % PS_LINE_SLOTS == 0 &&
@@ -68,7 +68,7 @@ static inline int ps_mpsc_offer(ps_mpsc_ring *ring, void *item) {
 /* Offers the first items of a batch, in one piece, as many as there is room for; returns how many went in. */
 static inline uint64_t ps_mpsc_offer_batch(ps_mpsc_ring *ring, void *const *items, uint64_t count) {
     if (count == 0) return 0;
-    uint64_t at = ps_mpsc_indices_claim(&ring->at, &count, 0) & ring->at.mask, piece = ring->at.mask + 1 - at;
+    uint64_t at = ps_mpsc_indices_claim(&ring->at, &count) & ring->at.mask, piece = ring->at.mask + 1 - at;
     if (piece > count) piece = count;
     ps_slots_fill_release(ring->slots + at, items, piece);
     ps_slots_fill_release(ring->slots, items + piece, count - piece);

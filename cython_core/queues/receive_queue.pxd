@@ -3,11 +3,11 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.primitives.parker cimport Parker
-from cython_core.queues.mpsc_queue cimport (
+from cython_core.queues.mpsc_ring cimport (
     ps_mpsc_capacity, ps_mpsc_free, ps_mpsc_new, ps_mpsc_offer_batch, ps_mpsc_poll, ps_mpsc_ring,
     ps_mpsc_size,
 )
-from cython_core.queues.spsc_queue cimport (
+from cython_core.queues.spsc_ring cimport (
     ps_spsc_capacity, ps_spsc_free, ps_spsc_new, ps_spsc_offer_batch, ps_spsc_poll, ps_spsc_ring,
     ps_spsc_size,
 )

@@ -314,16 +314,6 @@ cdef class Purgatory:
             self.tidy(self.lists, key, watchers)
         return completed
 
-    def cancel_for_key(self, key):
-        """Cancels every pending operation that the key watches, also if other keys do; returns them, oldest first."""
-        cdef Watchers watchers = self.watchers_of(self.lists, key)
-        cdef DelayedOperation operation
-        if watchers is None:
-            return []
-        cancelled = [operation for operation in watchers.operations[watchers.first:] if operation.settle(CANCELLED)]
-        self.tidy(self.lists, key, watchers)
-        return cancelled
-
     def advance(self, double now):
         """Expires what is due at ``now``, a reading of the clock in seconds, earlier ticks first; how many did.
 

@@ -38,19 +38,19 @@ static uint64_t turn(ps_reader *reader, uint64_t limit, watcher *seen) {
 }
 
 static void refuses_other_capacities_and_late_readers(void) {
-    CHECK(ps_broadcast_new(0, 8, 0) == NULL);
-    CHECK(ps_broadcast_new(6, 8, 0) == NULL);
-    CHECK(ps_broadcast_new(8, 0, 0) == NULL);
-    CHECK(ps_broadcast_new(UINT64_C(1) << 63, 8, 1) == NULL);
+    CHECK(ps_broadcast_new(0, 8) == NULL);
+    CHECK(ps_broadcast_new(6, 8) == NULL);
+    CHECK(ps_broadcast_new(8, 0) == NULL);
+    CHECK(ps_broadcast_new(UINT64_C(1) << 63, 8) == NULL);
     ps_broadcast_free(NULL);
-    ps_broadcast_ring *ring = ps_broadcast_new(4, sizeof(uint64_t), 0);
+    ps_broadcast_ring *ring = ps_broadcast_new(4, sizeof(uint64_t));
     CHECK(write_cells(ring, 1));
     CHECK(ps_broadcast_add_reader(ring, NULL, 0) == NULL);
     ps_broadcast_free(ring);
 }
 
-static void nobody_is_lapped(int several) {
-    ps_broadcast_ring *ring = ps_broadcast_new(4, sizeof(uint64_t), several);
+static void nobody_is_lapped(void) {
+    ps_broadcast_ring *ring = ps_broadcast_new(4, sizeof(uint64_t));
     ps_reader *quick = ps_broadcast_add_reader(ring, NULL, 0);
     ps_reader *slow = ps_broadcast_add_reader(ring, NULL, 0);
     watcher quick_seen = fresh(), slow_seen = fresh();
@@ -72,30 +72,10 @@ static void nobody_is_lapped(int several) {
     ps_broadcast_free(ring);
 }
 
-/* Several writers: the first is stopped between claim and publish. */
-static void nothing_passes_a_gap(void) {
-    ps_broadcast_ring *ring = ps_broadcast_new(8, sizeof(uint64_t), 1);
-    ps_reader *reader = ps_broadcast_add_reader(ring, NULL, 0);
-    watcher seen = fresh();
-    for (int lap = 0; lap < 3; lap++) {
-        uint64_t gap;
-        CHECK(ps_broadcast_try_claim(ring, 2, &gap));
-        CHECK(write_cells(ring, 6) && !write_cells(ring, 1));
-        CHECK(turn(reader, 9, &seen) == 0);
-        for (uint64_t s = gap; s < gap + 2; s++)
-            *(uint64_t *)ps_broadcast_at(ring, s, sizeof(uint64_t)) = s * 3;
-        ps_broadcast_publish(ring, gap, 1);
-        CHECK(turn(reader, 9, &seen) == 1);
-        ps_broadcast_publish(ring, gap + 1, 1);
-        CHECK(turn(reader, 9, &seen) == 7);
-    }
-    ps_broadcast_free(ring);
-}
-
 /* journal ──┐
  *           ├─ application, in random turns against counts. */
-static void a_diamond_keeps_its_order(uint64_t capacity, int several, unsigned long long seed) {
-    ps_broadcast_ring *ring = ps_broadcast_new(capacity, sizeof(uint64_t), several);
+static void a_diamond_keeps_its_order(uint64_t capacity, unsigned long long seed) {
+    ps_broadcast_ring *ring = ps_broadcast_new(capacity, sizeof(uint64_t));
     ps_reader *readers[3];
     watcher seen[3] = {fresh(), fresh(), fresh()};
     uint64_t written = 0;
@@ -123,34 +103,10 @@ static void a_diamond_keeps_its_order(uint64_t capacity, int several, unsigned l
     ps_broadcast_free(ring);
 }
 
-static void who_is_stopped_goes(void) {
-    ps_broadcast_ring *ring = ps_broadcast_new(2, sizeof(uint64_t), 0);
-    ps_reader *reader = ps_broadcast_add_reader(ring, NULL, 0);
-    uint64_t first = 7;
-    ps_word stop = {1};
-    for (int kind = PS_WAIT_SPIN; kind <= PS_WAIT_PARK; kind++) {
-        ps_wait wait = ps_wait_of((enum ps_wait_kind)kind, 1000);
-        CHECK(ps_reader_await(reader, &wait, &stop) == ps_reader_next(reader));
-        CHECK(write_cells(ring, 2));
-        CHECK(ps_broadcast_claim(ring, 1, &first, &wait, &stop) == 0);
-        CHECK(ps_reader_await(reader, &wait, &stop) == ps_reader_next(reader) + 2);
-        ps_reader_release(reader, ps_reader_next(reader) + 2);
-        CHECK(ps_broadcast_claim(ring, 3, &first, &wait, &stop) == 0); /* never fits, and does not wait for it */
-        for (int i = 0; i < 3 * PS_WAIT_SPINS; i++) ps_wait_turn(&wait);
-        ps_wait_over(&wait);
-        CHECK(wait.turns == 0);
-    }
-    ps_broadcast_free(ring);
-}
-
 int main(void) {
     refuses_other_capacities_and_late_readers();
-    who_is_stopped_goes();
-    nothing_passes_a_gap();
-    for (int several = 0; several < 2; several++) {
-        nobody_is_lapped(several);
-        for (uint64_t capacity = 1; capacity <= 64; capacity *= 2)
-            a_diamond_keeps_its_order(capacity, several, 88172645463325252ULL + capacity);
-    }
+    nobody_is_lapped();
+    for (uint64_t capacity = 1; capacity <= 64; capacity *= 2)
+        a_diamond_keeps_its_order(capacity, 88172645463325252ULL + capacity);
     return 0;
 }

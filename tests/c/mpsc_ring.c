@@ -53,7 +53,7 @@ static void nothing_passes_a_gap_and_nothing_is_lost(void) {
     void *items[8];
     uint64_t count = 2;
     CHECK(ps_mpsc_offer(ring, cells) == 1);
-    uint64_t gap = ps_mpsc_indices_claim(&ring->at, &count, 0);
+    uint64_t gap = ps_mpsc_indices_claim(&ring->at, &count);
     CHECK(gap == 1 && count == 2);
     for (int i = 3; i < 8; i++) CHECK(ps_mpsc_offer(ring, cells + i) == 1);
     CHECK(ps_mpsc_offer(ring, cells + 8) == 0); /* the gap counts: no one takes its slots */

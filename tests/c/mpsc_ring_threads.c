@@ -3,7 +3,7 @@
  * With PYSTORM_NEGATIVE_CONTROL (atomics.h) nothing orders the content any more: ThreadSanitizer must say so. */
 #define _DEFAULT_SOURCE
 #include "cython_core/queues/mpsc_ring.h"
-#include "cython_core/primitives/wait.h"
+#include "testbed/wait_turns.h"
 
 #include "stress.h"
 

@@ -4,7 +4,7 @@
 #define _DEFAULT_SOURCE
 #include "cython_core/primitives/atomics.h"
 #include "cython_core/queues/spsc_ring.h"
-#include "cython_core/primitives/wait.h"
+#include "testbed/wait_turns.h"
 
 #include "stress.h"
 

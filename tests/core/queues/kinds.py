@@ -1,12 +1,11 @@
 """The queues of the core under one face, for the contract that they share."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from cython_core.queues.broadcast_ring import BroadcastRing
-from cython_core.queues.mpsc_queue import MpscQueue
 from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.queues.spsc_queue import SpscQueue
 from cython_core.tuples.tuple import Tuple
 
 
@@ -48,10 +47,10 @@ class Pipeline(OneReader):
 
 
 class Received:
-    """The inline scheduler's queue of tuples: each object travels as the value of one."""
+    """A bolt's queue of tuples: each object travels as the value of one. ``producers``: threads that offer."""
 
-    def __init__(self, capacity: int) -> None:
-        self._queue = ReceiveQueue(capacity)
+    def __init__(self, capacity: int, producers: int = 0) -> None:
+        self._queue = ReceiveQueue(capacity, producers)
 
     @property
     def capacity(self) -> int:
@@ -69,7 +68,8 @@ class Received:
         return default if tup is None else tup.values[0]
 
     def drain(self, limit: int) -> list[Any]:
-        return [self.poll() for _ in range(min(limit, len(self)))]
+        taken = [self._queue.poll() for _ in range(min(limit, len(self)))]
+        return [tup.values[0] for tup in taken if tup is not None]
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -84,8 +84,8 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "spsc": Kind(SpscQueue, True),
-    "mpsc": Kind(MpscQueue, True),
+    "receive-one": Kind(partial(Received, producers=1), True),
+    "receive-several": Kind(partial(Received, producers=2), True),
     "broadcast": Kind(OneReader, True),
     "broadcast-pipeline": Kind(Pipeline, True),
     "receive": Kind(Received, False),

@@ -7,8 +7,7 @@ import time
 import pytest
 
 from cython_core.queues.broadcast_ring import BroadcastRing
-from cython_core.queues.mpsc_queue import MpscQueue
-from tests.core.queues.kinds import KINDS
+from tests.core.queues.kinds import KINDS, Received
 from tests.sizes import sized
 
 pytestmark = pytest.mark.timeout(240)  # their threads turn slowly under a sanitizer, beside other work
@@ -93,7 +92,7 @@ def test_one_producer_one_consumer(name, batch, capacity):
 
 @pytest.mark.parametrize("batch", [1, 23])
 def test_several_producers_one_consumer(batch):
-    queue = MpscQueue(64)
+    queue = Received(64, producers=3)
     run(*[produce(queue, producer, batch) for producer in range(3)], consume(queue, 3, batch))
 
 

@@ -102,8 +102,7 @@ def test_cancelled_operations_hear_nothing():
     first, second, other = Waits(1), Waits(1), Waits(1)
     for operation, keys in ((first, "ab"), (second, "a"), (other, "b")):
         purgatory.try_complete_else_watch(operation, keys)
-    assert purgatory.cancel_for_key("a") == [first, second]
-    assert purgatory.cancel_for_key("a") == []
+    assert first.cancel() and second.cancel() and not first.cancel()
     assert first.cancelled and not first.completed
     assert purgatory.pending == 1
     assert purgatory.advance(2) == 1 and other.expired
@@ -294,13 +293,6 @@ class AgainstTheModel(RuleBasedStateMachine):
         assert self.purgatory.check_and_complete(key) == len(ready)
         for operation in ready:
             self.settle(operation, "completed")
-
-    @rule(key=st.integers(0, 5))
-    def cancel_key(self, key):
-        pending = self.of_key(key)
-        assert self.purgatory.cancel_for_key(key) == pending
-        for operation in pending:
-            self.settle(operation, "cancelled")
 
     @rule(hundredths=st.integers(0, 400))
     def advance(self, hundredths):

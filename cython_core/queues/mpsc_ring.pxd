@@ -1,4 +1,3 @@
-cimport cython
 from libc.stdint cimport uint64_t
 
 
@@ -9,13 +8,5 @@ cdef extern from "cython_core/queues/mpsc_ring.h" nogil:
     void ps_mpsc_free(ps_mpsc_ring *ring)
     uint64_t ps_mpsc_capacity(const ps_mpsc_ring *ring)
     uint64_t ps_mpsc_size(const ps_mpsc_ring *ring)
-    int ps_mpsc_offer(ps_mpsc_ring *ring, void *item)
     uint64_t ps_mpsc_offer_batch(ps_mpsc_ring *ring, void **items, uint64_t count)
     void *ps_mpsc_poll(ps_mpsc_ring *ring)
-    uint64_t ps_mpsc_drain(ps_mpsc_ring *ring, void **items, uint64_t limit)
-
-
-@cython.final
-cdef class MpscQueue:
-    # Holds one reference to each object between offer and poll.
-    cdef ps_mpsc_ring *ring

@@ -1,4 +1,3 @@
-cimport cython
 from libc.stdint cimport uint64_t
 
 
@@ -9,13 +8,5 @@ cdef extern from "cython_core/queues/spsc_ring.h" nogil:
     void ps_spsc_free(ps_spsc_ring *ring)
     uint64_t ps_spsc_capacity(const ps_spsc_ring *ring)
     uint64_t ps_spsc_size(const ps_spsc_ring *ring)
-    int ps_spsc_offer(ps_spsc_ring *ring, void *item)
     uint64_t ps_spsc_offer_batch(ps_spsc_ring *ring, void **items, uint64_t count)
     void *ps_spsc_poll(ps_spsc_ring *ring)
-    uint64_t ps_spsc_drain(ps_spsc_ring *ring, void **items, uint64_t limit)
-
-
-@cython.final
-cdef class SpscQueue:
-    # Holds one reference to each object between offer and poll.
-    cdef ps_spsc_ring *ring
