@@ -116,7 +116,7 @@ BUILD_INFO_MACROS = [
 def extension(path: str) -> Extension:
     """The extension module built from one ``.pyx``; ``build_info`` alone knows version and digest of all sources.
 
-    One for each file, fifty in all: Cython makes one of several only if their text is included. Loading them takes 16
+    One for each file: Cython makes one of several only if their text is included. Loading them takes 16
     of the 320 ms in which a worker's modules are imported, once per process; a change compiles the modules it is in.
     """
     name = path[:-4].replace(os.sep, ".")
