@@ -7,7 +7,7 @@
         ▲                                      ▲                        │        │
         │                                      └── it failed: a pause ──┘        │
         └─────────────────────────── it succeeded ───────────────────────────────┘
-                                                     twice as long, up to a minute
+                                                     twice as long, up to 10 s
 
 One probe is out at a time: all other calls wait until it ends. One that takes longer than LONGEST_PROBE is replaced.
 
@@ -25,9 +25,9 @@ WINDOW_SECONDS = 1.0
 """Calls that are looked at are of the last second, unless these are fewer than LEAST_CALLS. Longer: those that went
 well before hide for longer that the service has died. Shorter: bad luck."""
 
-LONGEST_PAUSE = 60.0
-"""Seconds up to which the pause doubles. Longer: a service that is well again is not called. Shorter: more calls meet
-one that is down for hours."""
+LONGEST_PAUSE = 10.0
+"""Seconds up to which the pause doubles, unless the first one is longer. Longer: calls resume long after a service is
+well again. Shorter: more calls meet one that is down for hours."""
 
 LONGEST_PROBE = 10.0
 """Seconds after which another call probes, because the first one may be lost with the task that had it. Longer: no
@@ -60,6 +60,8 @@ class CircuitBreaker:
         self._recent: deque[_Counts] = deque()
         self.open_until: float | None = None
         """The end of the pause; None: closed."""
+        self.failing_since = 0.0
+        """The last opening."""
         self.openings = 0
         self.failed = (0, 0)
         """At the last opening: how many calls had failed, of how many."""
@@ -136,6 +138,7 @@ class CircuitBreaker:
 
     def _open(self, now: float) -> None:
         self.openings += 1
+        self.failing_since = now
         # A service that passes a probe and then fails again at once is no better than one that fails the probe.
         stayed_closed = now - self._closed_at > self._pause
         self._pause = self._first_pause if stayed_closed else self._doubled()

@@ -57,8 +57,8 @@ class LocalLessor:
         with self._lock:
             state, now = self._states[permits.limit.name], self._clock.monotonic()
             if probe:
-                if state.probed(probe, good, now, error):
-                    logger.info("limit %r: a call has succeeded, calls go on", permits.limit.name)
+                closes = state.probed(probe, good, now, error)
+                log_probe(permits.limit.name, state.breaker, now, closes)
                 self.want(permits)
             elif good is not None and state.breaker.ended(int(good), int(not good), now, error):
                 permits.revoke()
@@ -82,3 +82,16 @@ def log_opening(name: str, breaker: CircuitBreaker, now: float) -> None:
         (breaker.open_until or now) - now,
         breaker.last_error or "none was given",
     )
+
+
+def log_probe(name: str, breaker: CircuitBreaker, now: float, closes: bool) -> None:
+    """Says how a probe has ended: that calls go on, or when the next one comes."""
+    if closes:
+        logger.info("limit %r: a call has succeeded, calls go on", name)
+    elif breaker.is_open(now):  # else the probe was not made, or was lost
+        logger.warning(
+            "limit %r: the service still fails; the next call tries it in %.1f s. The last error: %s",
+            name,
+            (breaker.open_until or now) - now,
+            breaker.last_error or "none was given",
+        )

@@ -411,7 +411,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             gt=0,
             le=3600,
-            description="Seconds of the first pause when calls of a service fail. The pause doubles, up to a minute, "
+            description="Seconds of the first pause when calls of a service fail. The pause doubles, up to 10 s, "
             "each time the probe fails or calls fail again soon after it.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.pause.secs", default=0.5)

@@ -5,6 +5,7 @@ import pytest
 from pystorm_source.limits.breaker import LONGEST_PAUSE, LONGEST_PROBE, CircuitBreaker
 
 PAUSE = 5.0
+SHORT = 1.0
 
 
 @pytest.fixture
@@ -67,20 +68,25 @@ def test_it_closes_if_that_call_succeeds(breaker):
     assert not breaker.ended(0, 9, 6.0), "what failed before it opened counts no more"
 
 
-def test_if_that_call_fails_the_pause_is_twice_as_long_up_to_a_minute(breaker):
-    opened(breaker)
-    now, pauses = PAUSE, []
+def test_if_that_call_fails_the_pause_is_twice_as_long_up_to_ten_seconds():
+    breaker = opened(CircuitBreaker(0.5, SHORT))
+    now, pauses = SHORT, []
     for _ in range(6):
-        breaker.probes(now)
-        assert not breaker.probed(breaker._probes, False, now)
+        number = breaker.probes(now)
+        assert not breaker.probed(number, False, now)
         pauses.append(breaker.open_until - now)
         now = breaker.open_until
 
-    assert pauses == [10.0, 20.0, 40.0, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
-    breaker.probes(now)
-    assert breaker.probed(breaker._probes, True, now)
+    assert pauses == [2.0, 4.0, 8.0, 10.0, 10.0, 10.0]
+    assert breaker.probed(breaker.probes(now), True, now)
     later = now + LONGEST_PAUSE + 1
-    assert opened(breaker, later).open_until == later + PAUSE, "it begins anew"
+    assert opened(breaker, later).open_until == later + SHORT, "it begins anew"
+
+
+def test_a_first_pause_that_is_longer_stays_as_it_is():
+    breaker = opened(CircuitBreaker(0.5, 60.0))
+    breaker.probed(breaker.probes(60.0), False, 60.0)
+    assert breaker.open_until == 120.0
 
 
 def test_if_it_opens_again_sooner_than_the_last_pause_was_long_the_pause_doubles_too(breaker):

@@ -19,7 +19,7 @@ from pystorm_source.channel.reports.server_clients import ServerClients
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import WorldError, said
 from pystorm_source.limits.breaker import CircuitBreaker
-from pystorm_source.limits.local_lessor import log_opening
+from pystorm_source.limits.local_lessor import log_opening, log_probe
 from pystorm_source.limits.permits import AHEAD_SECONDS, Permits
 from pystorm_source.limits.schedule import PermitSchedule, Slots
 from pystorm_source.options import EngineOptions
@@ -116,8 +116,8 @@ class RedisLessor:
                 opened = good is not None and one.breaker.ended(int(good), int(not good), now, error)
             elif good is None:
                 one.breaker.returned(probe)
-            elif one.breaker.probed(probe, good, now, error):
-                logger.info("limit %r: a call has succeeded, calls go on", permits.limit.name)
+            else:
+                log_probe(permits.limit.name, one.breaker, now, one.breaker.probed(probe, good, now, error))
             if probe:
                 self._wake()
         if opened:
