@@ -29,6 +29,7 @@ class SimulatedReport(NamedTuple):
     acked: int
     failed: int
     refused: int = 0
+    paused: float = 0.0
 
 
 Rates = Callable[[float], Floats]
@@ -45,7 +46,8 @@ class Scenario:
     ``changes``: seconds at which rates change. ``batch_cost``: seconds that a micro-batch takes besides its tasks;
     ``cold``: how many more the first one takes, to start processes. ``slots_at``: seconds → slots, if their number
     changes. ``fragile``: tuples of partition 3 that a micro-batch may have; what is beyond fails, and takes FRAGILE
-    times as long. ``flaky``: share of all tuples that fails, whatever is read. ``slow_from``, ``slow_by``: from that
+    times as long. ``flaky``: share of all tuples that fails, whatever is read. ``outage``: when a service goes down,
+    and for how many seconds a circuit breaker holds the tasks that run then. ``slow_from``, ``slow_by``: from that
     offset of each partition on an offset takes so many times as long, which begins in the middle of a micro-batch.
     ``hiccups``: share of the tasks that take HICCUP seconds more (new processes, collected garbage).
     ``downstream``: seconds of further stages per second of tasks. ``task_fixed``: seconds that each task takes besides
@@ -67,6 +69,7 @@ class Scenario:
     slots_at: Callable[[float], int] | None = None
     fragile: int = 0
     flaky: float = 0.0
+    outage: tuple[float, float] | None = None
     slow_from: int = ENDLESS
     slow_by: float = 1.0
     hiccups: float = 0.0
@@ -247,6 +250,9 @@ def scenarios() -> Iterator[Scenario]:
     yield Scenario("flaky", 16, 2, constant(even), flaky=0.05, seconds=120)
     yield Scenario("flaky-limited", 2, 2, constant(np.full(2, 25.0)), flaky=0.02, seconds=600)
     yield Scenario("flaky-slow", 16, 2, constant(np.full(16, 50.0)), flaky=0.05, seconds=120)
+    for seconds in (1.5, 60.0):
+        yield Scenario(f"outage-{seconds:g}", 2, 2, constant(np.full(2, 25.0)), seconds=240, changes=(0.0, 60.0),
+                       target=10.0, initial=100.0, batch_cost=0.5, outage=(60.0, seconds))  # fmt: skip
     yield Scenario("hiccups", 16, 2, constant(even), hiccups=0.01, seconds=240)
     little = {"waiting": 0, "arriving": 300.0, "trigger": 1.0}
     yield Scenario("hiccups-little-data", 16, 2, constant(even), hiccups=0.01, seconds=240, **little)

@@ -46,6 +46,7 @@ from testbed.scenarios import ENDLESS, STRANGER, Scenario, SimulatedReport, scen
 SPOUT = "spout"
 SETTLED = 0.2
 FRAGILE = 20.0
+BREAKER_FAILURES = 10
 HICCUP = 3.0
 
 
@@ -152,8 +153,12 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
             if scenario.flaky:
                 failed = chance.binomial(sizes, scenario.flaky)
             hiccups = HICCUP * (chance.random(scenario.partitions) < scenario.hiccups) if scenario.hiccups else 0.0
+            paused = np.zeros(scenario.partitions)
+            if scenario.outage and seen.planned and seen.planned[-1] < scenario.outage[0] <= began - start:
+                paused[np.flatnonzero(sizes)[:slots]] = scenario.outage[1]
+                failed = np.where(paused > 0, np.minimum(sizes, BREAKER_FAILURES), failed)
             useful = duration * (1 - failed / np.maximum(sizes, 1))
-            duration = duration + hiccups + (failed / rates * (FRAGILE - 1) if scenario.fragile else 0.0)
+            duration = duration + paused + hiccups + (failed / rates * (FRAGILE - 1) if scenario.fragile else 0.0)
             task_fixed = scenario.task_fixed(began - start) if callable(scenario.task_fixed) else scenario.task_fixed
             if task_fixed:
                 duration += task_fixed * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
@@ -163,7 +168,7 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
             for row, end in finished:
                 honest = SimulatedReport(
                     str(batch), SPOUT, names[row], int(at[row]), int(ends[row]), float(duration[row]), end,
-                    int(sizes[row] - failed[row]), int(failed[row]),
+                    int(sizes[row] - failed[row]), int(failed[row]), paused=float(paused[row]),
                 )  # fmt: skip
                 reports.extend([honest] if scenario.tamper is None else scenario.tamper(honest, chance))
             last = max(end for _, end in finished)

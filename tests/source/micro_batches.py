@@ -22,6 +22,7 @@ class TaskSaid(NamedTuple):
     batch: str = "b"
     spout: str = SPOUT
     refused: int = 0
+    paused: float = 0.0
 
 
 def names(count):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pystorm_source.channel.reports.protocol import MOST_BODY
 from pystorm_source.errors import given
-from pystorm_source.records.stall_reasons import Reason
+from pystorm_source.records.stall_reasons import CIRCUIT_BREAKER, Reason
 from pystorm_source.spark.query_batch import QueryBatch
 from pystorm_source.types.json_values import JsonDecoder, utf8_json
 from pystorm_source.worker.component_columns import SLOTS, ComponentColumns
@@ -84,6 +84,11 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if not self.offsets <= self.end - self.start:
             raise ValueError(f"more offsets read than there are between start and end. Given: {given(self.offsets)}")
+
+    @property
+    def paused(self) -> float:
+        """Seconds for which calls waited for an open circuit breaker."""
+        return self.stalls.get(CIRCUIT_BREAKER, 0.0)
 
     @classmethod
     def of(

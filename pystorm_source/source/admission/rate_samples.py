@@ -6,6 +6,10 @@ ignored. Of two reports on one range the later one counts (Spark ran the task ag
 have begun before its micro-batch. And a slot is never empty while tasks wait: if the reports leave more than the share
 UNEXPLAINED of the slots' time unexplained, tasks that claim to be much faster than before are charged with the missing
 time.
+
+The time for which a circuit breaker was open is no work: it says how long an outage was, nothing of the next
+micro-batch. Nor do the failures that have opened it: the breaker, not the size of micro-batches, spares the service.
+Waiting for permits of a limit is work, as the next micro-batch will wait for its permits, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +41,8 @@ work is taken for the cost of tasks. Too small: tasks that start slowly are take
 class Report(Protocol):
     """What admission reads from a task's report on one range [start, end) of a partition. ``arrived``: monotonic
     seconds of the runner; ``seconds``: how long the task had worked by then; ``acked``, ``failed``: tuple trees;
-    ``refused``: of the failed ones those that no retry helps: a service that says so works."""
+    ``refused``: of the failed ones those that no retry helps: a service that says so works. ``paused``: seconds of
+    these for which calls waited for an open circuit breaker."""
 
     @property
     def batch(self) -> str: ...
@@ -59,6 +64,8 @@ class Report(Protocol):
     def failed(self) -> int: ...
     @property
     def refused(self) -> int: ...
+    @property
+    def paused(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -128,12 +135,16 @@ def rate_samples(seen: BatchSeen, rate: Floats, slots: int) -> RateSamples:
         gap = None if hidden.any() else gap  # part of it may be work
     failing = nothing.copy()
     trees = tasks.failed + tasks.acked
-    np.maximum.at(failing, tasks.row, np.maximum(tasks.failed - tasks.refused, 0) / np.maximum(trees, 1))
+    overloads = np.where(tasks.paused > 0, 0, np.maximum(tasks.failed - tasks.refused, 0))
+    np.maximum.at(failing, tasks.row, overloads / np.maximum(trees, 1))
+    # What needs no permits may work on meanwhile: an outage makes no one faster than before.
+    known = np.minimum(took, tasks.offsets / rate[tasks.row])
+    worked = np.where(tasks.paused > 0, np.maximum(took - tasks.paused, known), took)
     reported = np.bincount(tasks.row, minlength=rows)
     return RateSamples(
         reported=reported,
         offsets=_summed(tasks.row, tasks.offsets, rows),
-        seconds=_summed(tasks.row, took, rows),
+        seconds=_summed(tasks.row, worked, rows),
         failing=failing,
         trees=_summed(tasks.row, trees, rows) / np.maximum(reported, 1),
         is_whole=is_whole,
@@ -154,6 +165,7 @@ class _Tasks:
     failed: Floats
     acked: Floats
     refused: Floats
+    paused: Floats
 
     def at(self, rows: npt.NDArray[np.intp] | Flags) -> "_Tasks":
         return _Tasks(*(column[rows] for column in vars(self).values()))
@@ -187,6 +199,7 @@ def _accepted(seen: BatchSeen) -> _Tasks:
         floats("failed"),
         floats("acked"),
         floats("refused"),
+        floats("paused"),
     )
     sane = (start >= seen.starts[row]) & (end <= seen.ends[row]) & (start < end)
     sane &= np.isfinite(tasks.seconds) & (tasks.seconds >= 0) & (tasks.arrived >= seen.planned)

@@ -199,6 +199,14 @@ def test_a_service_that_fails_now_and_then_starves_no_query():
     assert figures(KNOWN["flaky-limited"], run(KNOWN["flaky-limited"]))["filled"] >= 0.95
     assert figures(KNOWN["flaky-slow"], run(KNOWN["flaky-slow"]))["filled"] >= 0.85
     assert figures(KNOWN["flaky"], run(KNOWN["flaky"]))["goodput"] >= 0.75
+
+
+@pytest.mark.parametrize("name", ["outage-1.5", "outage-60"])
+def test_the_micro_batch_after_an_outage_is_as_large_as_the_one_before(name):
+    seen = run(KNOWN[name])
+    held = next(number for number, planned in enumerate(seen.planned) if planned >= KNOWN[name].outage[0])
+    before, following = seen.read[held].sum(), [read.sum() for read in seen.read[held + 1 : held + 4]]
+    assert min(following) >= 0.9 * before
     assert figures(KNOWN["fragile"], run(KNOWN["fragile"]))["goodput"] >= 0.78
 
 

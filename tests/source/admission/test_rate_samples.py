@@ -120,3 +120,22 @@ def test_nonsense_does_no_harm(reports):
     assert (found.seconds <= 3 * 1.2).all()
     assert ((found.failing >= 0) & (found.failing <= 1)).all()
     assert (found.offsets <= [100, 200, 0]).all()
+
+
+def test_the_time_with_an_open_breaker_is_no_work():
+    said = TaskSaid("p000", end=440, seconds=69.0, arrived=69.0, acked=440, paused=60.0)
+    found = samples(seen([440], [said], asked=69.1), rate=50.0)
+    assert found.seconds.tolist() == pytest.approx([9.0])
+    assert found.times.tolist() == pytest.approx([69.0]), "the micro-batch has taken that long all the same"
+
+
+def test_an_outage_makes_no_one_faster_than_before():
+    """Bolts that need no permits have worked meanwhile."""
+    said = TaskSaid("p000", end=100, seconds=60.0, arrived=60.0, paused=59.9)
+    assert samples(seen([100], [said], asked=60.1), rate=5.0).seconds.tolist() == pytest.approx([20.0])
+
+
+def test_failures_that_have_opened_a_breaker_say_nothing_of_the_load():
+    said = TaskSaid("p000", end=100, acked=60, failed=40)
+    assert samples(seen([100], [said])).failing.tolist() == [0.4]
+    assert samples(seen([100], [said._replace(paused=0.05)])).failing.tolist() == [0.0]
