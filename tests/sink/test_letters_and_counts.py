@@ -79,6 +79,7 @@ def by_sink(rows, folder, scheduler, kind):
     writer.commit(*([message],) if kind is RowWriter else ([message], 4))
     record = record_of(sink.request, [message], None if kind is RowWriter else 4)
     assert record.tasks.dead_letters == sum(row < 0 for row in rows)
+    assert record.tasks.rows == 0, "dead letters in files are no rows"
     return record.topology
 
 
