@@ -13,7 +13,6 @@ from pystorm_source.records.record import (
     Metric,
     PystormProgress,
     TaskProgress,
-    TopologyProgress,
 )
 
 COUNTS = {
@@ -117,8 +116,9 @@ class RunMeasures:
 
     def _gauges(self, record: PystormProgress) -> Iterator[tuple[tuple[str, ...], float | None]]:
         yield from _query_gauges(record)
+        if (held := record.bottleneck) is not None:
+            yield ("bottleneck_capacity", held.component, held.why), held.capacity
         if record.topology is not None:
-            yield from _bottleneck(record.topology)
             for limit in record.topology.limits:
                 yield ("limit_used_share", limit.component, limit.name), limit.used
                 yield ("limit_wait_share", limit.component, limit.name), limit.waits + limit.paused
@@ -138,7 +138,7 @@ def _query_gauges(record: PystormProgress) -> Iterator[tuple[tuple[str, ...], fl
     yield ("last_progress_timestamp",), _ended_at(record)
     yield ("batch_duration",), record.seconds
     yield ("batch_rows",), record.rows
-    if record.door != "source":  # which alone has an admission
+    if record.door != "source" or not record.admitted:  # it has no admission, or an unknown one
         return
     yield ("backlog_offsets",), record.backlog
     yield ("avg_offsets_behind_latest",), record.avg_offsets_behind_latest
@@ -157,12 +157,6 @@ def _ended_at(record: PystormProgress) -> float | None:
         return datetime.fromisoformat(record.timestamp).timestamp() + record.seconds
     except ValueError:
         return None
-
-
-def _bottleneck(topology: TopologyProgress) -> Iterator[tuple[tuple[str, ...], float]]:
-    if topology.bottleneck is not None:
-        found = topology.bottleneck
-        yield ("bottleneck_capacity", found.component, found.why), found.capacity
 
 
 def _component_gauges(component: ComponentProgress) -> Iterator[tuple[tuple[str, ...], float | None]]:

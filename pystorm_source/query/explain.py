@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.errors import ArgumentTypeError, PystormError, TupleFailed, cut, given
 from pystorm_source.errors.failure_block import FailureBlock
+from pystorm_source.query.recorded import last_records
 from pystorm_source.query.standing import REPLACED, is_replaced, name_of, standing, state_of
+from pystorm_source.records.outages import outage_text
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryTerminatedEvent
@@ -108,7 +110,13 @@ def _of_query(query: "StreamingQuery") -> Explanation:
         state = "runs"
     else:
         state = REPLACED if is_replaced(query) else "was stopped, or has read all; it has not failed"
-    return Explanation(f"{name_of(query)} {state}; {standing(query)}")
+    return Explanation(f"{name_of(query)} {state}; {standing(query)}{_outages(query) if is_active else ''}")
+
+
+def _outages(query: "StreamingQuery") -> str:
+    """The services that fail now."""
+    found = [outage for run in last_records(query) for record in run.records[-1:] for outage in record.outages]
+    return "".join(f"; {outage_text(outage)}" for outage in found)
 
 
 def _explained(text: str) -> Explanation:

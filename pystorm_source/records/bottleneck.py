@@ -8,6 +8,7 @@ Each suspect has the share of the time for which it is to blame; the largest sha
                            Or a spout is not asked, as too many of its trees are open
     waits for upstream     a spout has nothing to emit: its source is slow
     waits for Spark        finished rows wait to be taken, or no task runs for most of the micro-batch
+    starts Python          the same in the first micro-batch of a run, whose tasks wait for their processes
     waits for a limit      calls wait for permits of topology.rate.limit; or for its circuit breaker, which is open
 
 A share that another one explains does not count: a component that waits for a busy one is not slow.
@@ -21,6 +22,7 @@ BUSY = "busy"
 DOWNSTREAM = "waits for downstream"
 UPSTREAM = "waits for upstream"
 SPARK = "waits for Spark"
+START = "starts Python"
 LIMIT = "waits for a limit"
 BREAKER = "waits for a circuit breaker"
 
@@ -40,9 +42,15 @@ ADVICE = {
     DOWNSTREAM: "it waits for something that is not counted: an AsyncBolt lets many calls wait at once",
     UPSTREAM: "its source gives too little: more partitions, a larger fetch, or next_batch",
     SPARK: "look at the sink and what stands before it: it takes the rows slower than they are made",
-    "fixed cost": "most of the micro-batch is no task at all: raise batch.target.millis, read fewer shuffle partitions",
+    "fixed cost": "no task runs for most of the micro-batch: raise batch.target.millis, which makes micro-batches "
+    "longer, or, if the query shuffles, set spark.sql.shuffle.partitions to about the number of cores",
+    "start": "the first micro-batch starts Python: its processes begin and import your modules. Later micro-batches "
+    "use them again: look at the next record",
 }
 
+USED = 0.95
+"""Share of a limit from which on it is used up: more than 0.96 is not possible, as permits expire. More: a limit that
+is used up is told to be used better. Less: users raise a limit that is not the cause."""
 
 WAITS = 0.5
 """A component that computes for less of its busy time than this waits. More: one that computes is to be an AsyncBolt.
@@ -84,33 +92,41 @@ def _suspects(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tu
     yield waits, Bottleneck(capacity=waits, why=SPARK, advice=ADVICE[SPARK])
     if trigger_seconds > 0 and topology.elapsed > 0:
         idle = max(0.0, 1.0 - topology.elapsed / trigger_seconds)
-        yield idle, Bottleneck(capacity=idle, why=SPARK, advice=ADVICE["fixed cost"])
+        if topology.batch == 0:
+            yield idle, Bottleneck(capacity=idle, why=START, advice=ADVICE["start"])
+        else:
+            yield idle, Bottleneck(capacity=idle, why=SPARK, advice=ADVICE["fixed cost"])
 
 
 def _limited(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tuple[float, Bottleneck]]:
     """While rows wait to be taken, no call notices that its permit has come: that time is not the limit's. Between
-    tasks nothing waits for permits."""
+    tasks nothing waits for permits. A limit of which less than half is used is not the cause, whatever waits for it."""
     taken = max((component.stalls.get("output_full", 0.0) for component in topology.components), default=0.0)
     at_work = min(1.0, topology.elapsed / trigger_seconds) if trigger_seconds > 0 and topology.elapsed > 0 else 1.0
     for limit in topology.limits:
-        share = min(1.0, limit.waits + limit.paused, 1.0 - taken) * at_work
         is_paused = limit.paused > limit.waits
+        share = min(1.0, limit.waits + limit.paused, 1.0 - taken, 1.0 if is_paused else limit.used) * at_work
         yield (
             share,
             Bottleneck(
                 component=limit.component,
                 capacity=limit.used,
                 why=BREAKER if is_paused else LIMIT,
-                advice=_of_breaker(limit) if is_paused else _of_limit(limit),
+                advice=_of_breaker(limit) if is_paused else _of_limit(limit, at_work),
                 limit=limit.name,
             ),
         )
 
 
-def _of_limit(limit: LimitProgress) -> str:
+def _of_limit(limit: LimitProgress, at_work: float) -> str:
+    """``at_work``: share of the micro-batch in which tasks run."""
+    used = limit.used * at_work
+    said = f"limit {limit.name!r} of topology.rate.limit is {limit.rate}, and {used:.0%} of it is used"
+    if used >= USED:
+        return f"{said}: only a higher value makes the query faster; more partitions, cores or requests do not"
     return (
-        f"limit {limit.name!r} of topology.rate.limit is {limit.rate}, and {limit.used:.0%} of it is used: only a "
-        "higher value makes the query faster; more partitions, cores or requests do not"
+        f"{said}: the rest passes between micro-batches and while the last answers of one are awaited, so raise "
+        "batch.target.millis; more partitions or cores do not help"
     )
 
 

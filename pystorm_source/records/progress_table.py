@@ -43,7 +43,7 @@ def headline(record: PystormProgress) -> str:
         return f"no component holds the query back{limited}"
     share, advice = f"{bottleneck.capacity:.0%}", f": {bottleneck.advice}" if bottleneck.advice else ""
     if bottleneck.limit:
-        return f"{bottleneck.component} {bottleneck.why}{advice}"
+        return f"{bottleneck.component or 'the query'} {bottleneck.why}{advice}"
     if not bottleneck.component:
         return f"the query {bottleneck.why}, {share} of the time{advice}"
     reason = f"{share} busy" if bottleneck.why == "busy" else f"it {_WAITS.get(bottleneck.why, bottleneck.why)}"
@@ -57,7 +57,7 @@ def standing(record: PystormProgress) -> str:
     parts = [
         f"micro-batch {record.batch_id}: {_seconds(record.seconds)}{target}",
         f"{record.rows:,} rows{rate}",
-        f"backlog {record.backlog:,}",
+        f"backlog {record.backlog:,}" if record.admitted else "backlog unknown, as a restart runs it again",
     ]
     if record.pressure is not None:
         parts.append(f"pressure {record.pressure:.2f}")

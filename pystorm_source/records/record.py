@@ -17,6 +17,7 @@ import msgspec
 from msgspec import field
 
 from pystorm_source.errors import ComponentNotFoundError, given, nearest
+from pystorm_source.records.outages import outage_text
 from pystorm_source.types.json_values import JsonDecoder, utf8_json
 
 
@@ -137,11 +138,25 @@ class LimitProgress(_Record, frozen=True, kw_only=True):
     paused: float = 0.0
 
 
+class OutageProgress(_Record, frozen=True, kw_only=True):
+    """A rate limit whose circuit breaker is open. ``rate``: the limit's value. When the breaker opened, ``since``,
+    ``failed`` of ``calls`` had failed. ``error``: the last one. ``probe_at``: when the next call may try the service.
+    Times are seconds since 1970."""
+
+    name: str
+    rate: str = ""
+    since: float = 0.0
+    failed: int = 0
+    calls: int = 0
+    error: str = ""
+    probe_at: float = 0.0
+
+
 class Bottleneck(_Record, frozen=True, kw_only=True):
     """What holds the query back. ``component``: its name, empty for Spark itself. ``why``: ``busy``, ``waits for
-    downstream``, ``waits for upstream`` (its source), ``waits for Spark`` (the sink, or what stands before it), ``waits
-    for a limit`` or ``waits for a circuit breaker``. ``limit``: name of that rate limit; ``capacity`` is then the share
-    of its value that is used. ``advice``: what to change."""
+    downstream``, ``waits for upstream`` (its source), ``waits for Spark`` (the sink, or what stands before it),
+    ``starts Python`` (in the first micro-batch), ``waits for a limit`` or ``waits for a circuit breaker``. ``limit``:
+    name of that rate limit; ``capacity`` is then the share of its value that is used. ``advice``: what to change."""
 
     component: str = ""
     capacity: float = 0.0
@@ -234,14 +249,15 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     admission. ``query_id``, ``run_id``, ``name``, ``batch_id``: Spark's. A record file has no name; its lines have the
     others once the first range of the micro-batch is reported: before, the ids are empty, the batch is -1.
     ``timestamp``: when the micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its rows.
-    ``backlog``: offsets left;
-    ``backlog_by_partition``: by spout and partition, while there are at most 100. ``avg_offsets_behind_latest``,
-    ``max_…``, ``min_…``: of the partitions, as Spark's Kafka source has them. ``limit``: offsets that a micro-batch may
-    read at most, None for any number; ``reason``: why, ``none`` if it is not limited; ``throttled_by``: reason →
-    partitions that leave a backlog behind for it; ``throttled``: their names, while there are at most 100. Of the
-    controller, None if there is none: ``budget``: offsets that it grants; ``pressure``: backlog relative to one
-    micro-batch at the target: 1.0 fills it; ``target``: seconds. ``tasks``: the tasks' reports;
-    ``topology``: components and bottleneck. Both are None if there is no report.
+    ``admitted``: False for a micro-batch that a restart runs again: its backlog and limits are unknown.
+    ``backlog``: offsets left; ``backlog_by_partition``: by spout and partition, while there are at most 100.
+    ``avg_offsets_behind_latest``, ``max_…``, ``min_…``: of the partitions, as Spark's Kafka source has them.
+    ``limit``: offsets that a micro-batch may read at most, None for any number; ``reason``: why, ``none`` if it is not
+    limited; ``throttled_by``: reason → partitions that leave a backlog behind for it; ``throttled``: their names, while
+    there are at most 100. Of the controller, None if there is none: ``budget``: offsets that it grants; ``pressure``:
+    backlog relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds. ``tasks``: the tasks' reports;
+    ``topology``: components and bottleneck. Both are None if there is no report. ``outages``: the limits whose circuit
+    breakers were open when the record was written. The first one is then the bottleneck, whatever the counts say.
 
     ``counts_of_batch_before``: whether ``tasks`` and ``topology`` are of the micro-batch before this one, as in all
     that comes from Spark's progress: Spark asks for it before it runs the micro-batch, so the counts of the last one of
@@ -256,6 +272,7 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     timestamp: str = ""
     seconds: float = 0.0
     rows: int = 0
+    admitted: bool = True
     backlog: int = 0
     avg_offsets_behind_latest: float = 0.0
     max_offsets_behind_latest: int = 0
@@ -270,12 +287,21 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     target: float | None = None
     tasks: TaskProgress | None = None
     topology: TopologyProgress | None = None
+    outages: tuple[OutageProgress, ...] = ()
     counts_of_batch_before: bool = False
 
     @property
     def bottleneck(self) -> Bottleneck | None:
         """What holds the query back; None if nothing does, or nothing is known."""
-        return self.topology.bottleneck if self.topology is not None else None
+        if not self.outages:
+            return self.topology.bottleneck if self.topology is not None else None
+        outage, limits = self.outages[0], self.topology.limits if self.topology is not None else ()
+        return Bottleneck(
+            component=next((limit.component for limit in limits if limit.name == outage.name), ""),
+            why="waits for a circuit breaker",
+            advice=outage_text(outage),
+            limit=outage.name,
+        )
 
     def _repr_html_(self) -> str:
         """Asked by a notebook."""

@@ -1,10 +1,11 @@
 """Rate limits over all tasks of a query, against a real service that counts: as source, as operator, as sink."""
 
 import json
+import time
 
 import pytest
 
-from pystorm_source import apply, read, read_stream
+from pystorm_source import apply, explain, progress, read, read_stream
 from testbed.effects_service import effects_service
 from testbed.periods import most_in_a_period
 from tests.effects.topologies import Lines, Rows, Sink
@@ -28,6 +29,15 @@ def redis(tmp_path):
     (tmp_path / "redis").mkdir()
     with redis_process(tmp_path / "redis") as found:
         yield found
+
+
+def eventually(ask, seconds=30):
+    """What it says once it says anything."""
+    end = time.monotonic() + seconds
+    while not (found := ask()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
 
 
 def lines_in(folder, files, lines):
@@ -165,3 +175,25 @@ def test_a_batch_read_is_refused_without_a_share(spark, service, tmp_path):
         read(spark, Lines, path=path, config={"service.url": service.url}).collect()
     options = {"config": {"service.url": service.url}, "topology.rate.limit.tasks": 2}
     assert read(spark, Lines, path=path, options=options).count() == 10
+
+
+def test_while_the_service_is_down_everything_says_so_before_the_micro_batch_ends(spark, service, tmp_path):
+    service.behave(seconds=0.02)
+    path = lines_in(tmp_path / "in", 1, 1000)
+    frame = read_stream(spark, Lines, path=path, config={"service.url": service.url}, maxOffsetsPerTrigger=1200)
+    query = started(frame, tmp_path)
+    try:
+        eventually(lambda: (found := progress(query)) is not None and found.rows)
+        service.behave(down=True)
+        held = eventually(lambda: (found := progress(query)).outages and found)
+        (outage,) = held.outages
+        assert (outage.name, outage.rate) == ("api", "200/s") and "503" in outage.error
+        assert held.bottleneck.why == "waits for a circuit breaker"
+        assert "higher value" not in held.bottleneck.advice
+        assert "the circuit breaker of limit 'api' (200/s) is open: the service has failed since" in explain(query)
+        service.behave(seconds=0.02)
+        ended(query)
+        assert progress(query).outages == ()
+        assert "circuit breaker" not in explain(query)
+    finally:
+        query.stop()

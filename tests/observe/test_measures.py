@@ -5,7 +5,14 @@ from msgspec.structs import replace
 from pystorm_source.observe.measures import Measures
 from pystorm_source.observe.metric_definitions import DEFINITIONS
 from pystorm_source.observe.run_measures import MOST_USER_METRICS
-from pystorm_source.records.record import ComponentProgress, Counts, Metric, StreamCounts, TopologyProgress
+from pystorm_source.records.record import (
+    ComponentProgress,
+    Counts,
+    Metric,
+    OutageProgress,
+    StreamCounts,
+    TopologyProgress,
+)
 from tests.records.samples import progress
 
 
@@ -139,3 +146,18 @@ def test_a_metric_that_is_no_number_has_no_last_number():
     (samples,) = measures.samples().values()
     assert "user_metric_last" not in samples
     assert len(samples["user_metric_reports"]) == 2
+
+
+def test_while_a_breaker_is_open_nothing_else_is_the_bottleneck():
+    down = OutageProgress(name="prices", rate="50/s", failed=10, calls=12)
+    record = progress(batch=0)
+    measures = taken(record, replace(record, outages=(down,)))
+    (samples,) = measures.samples().values()
+    assert [sample.labels[1] for sample in samples["bottleneck_capacity"]] == ["waits for a circuit breaker"]
+    measures.update(record)
+    (samples,) = measures.samples().values()
+    assert [sample.labels for sample in samples["bottleneck_capacity"]] == [("bolt1", "busy")]
+
+
+def test_a_backlog_that_is_unknown_is_not_exported():
+    assert of(taken(replace(progress(batch=0), admitted=False)), "backlog_offsets") == []

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from pystorm_source.records.bottleneck import BUSY, DOWNSTREAM, LEAST, SPARK, UPSTREAM, bottleneck
-from pystorm_source.records.record import ComponentProgress, EdgeProgress, TopologyProgress
+from pystorm_source.records.bottleneck import BUSY, DOWNSTREAM, LEAST, LIMIT, SPARK, START, UPSTREAM, bottleneck
+from pystorm_source.records.record import ComponentProgress, EdgeProgress, LimitProgress, TopologyProgress
 
 SCHEDULED = pytest.mark.parametrize("scheduler", ["inline", "threads"])
 
@@ -100,6 +101,41 @@ def test_an_async_bolt_whose_requests_wait(scheduler):
 def test_a_micro_batch_that_is_mostly_no_task(scheduler):
     made = chain(spout(0.4), bolt("one", 0.4), scheduler=scheduler, elapsed=1.0)
     assert named(made, trigger=10.0) == ("", SPARK)
+
+
+def test_the_start_of_python_in_the_first_micro_batch_is_not_taken_for_spark():
+    made = chain(spout(0.3), bolt("one", 0.3), elapsed=5.0)
+    first = replace(made, batch=0)
+    assert named(first, trigger=25.0) == ("", START)
+    assert "the first micro-batch starts Python" in bottleneck(first, 25.0).advice
+    assert named(replace(made, batch=1), trigger=25.0) == ("", SPARK)
+
+
+def limited(used):
+    """One that waits for permits nearly all the time."""
+    held = LimitProgress(component="ask", name="price", rate="50/s", used=used, waits=0.9)
+    return replace(chain(spout(), bolt("ask"), elapsed=10.0), limits=(held,))
+
+
+@pytest.mark.parametrize(
+    ("used", "trigger", "share", "advice"),
+    [
+        (0.96, 10.0, "96%", "only a higher value"),
+        (0.96, 0.0, "96%", "only a higher value"),
+        (0.96, 11.5, "83%", "so raise batch.target.millis"),
+        (0.6, 10.0, "60%", "so raise batch.target.millis"),
+    ],
+)
+def test_only_a_limit_that_is_used_up_is_told_to_be_raised(used, trigger, share, advice):
+    found = bottleneck(limited(used), trigger)
+    assert (found.component, found.why) == ("ask", LIMIT)
+    assert f"{share} of it is used" in found.advice
+    assert advice in found.advice
+    assert ("higher value" in found.advice) == (advice == "only a higher value")
+
+
+def test_a_limit_of_which_less_than_half_is_used_is_not_the_cause():
+    assert bottleneck(limited(0.48), 10.0) is None
 
 
 def test_nothing_is_named_if_nothing_holds_back():

@@ -3,7 +3,7 @@
 const charts = new Map();
 const HEIGHT = 180;
 
-// lines: [{ label, values, color, width, dash, fill, text }], over seconds since 1970.
+// lines: [{ label, values, color, width, dash, fill, text, gaps }], over seconds since 1970.
 function chart(place, times, lines, label) {
   if (times.length < 2 || lines.every((line) => line.values.every((value) => value === null))) {
     charts.get(place.id)?.plot.destroy();
@@ -40,7 +40,7 @@ function chart(place, times, lines, label) {
       points: { show: times.length < 40 && !line.dash, size: 5 },
       stroke: () => color(line.color),
       fill: line.fill ? () => color(line.fill) : undefined,
-      spanGaps: true,
+      spanGaps: !line.gaps,
       // Without the pointer on the chart the legend has the newest value.
       value: (plot, value, series, place) => {
         const shown = place === null || place === undefined ? newestOf(plot.data[series]) : value;
@@ -107,7 +107,7 @@ function drawCharts(series) {
     at("chart-backlog"),
     times,
     [
-      { label: "backlog", values: series.backlog, color: "--first", fill: "--first-soft" },
+      { label: "backlog", values: series.backlog, color: "--first", fill: "--first-soft", gaps: true },
       { label: granted === series.budget ? "budget" : "limit", values: granted, color: "--second" },
     ],
     `Backlog in offsets; the last: ${newest(series.backlog, compact)}, granted ${newest(granted, compact)}`,

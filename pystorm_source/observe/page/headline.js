@@ -57,8 +57,8 @@ function drawHeadline(last, topology) {
     ],
     [
       "Backlog",
-      compact(last.backlog),
-      last.pressure === undefined ? "offsets" : `pressure ${decimal(last.pressure)}`,
+      last.admitted === false ? "unknown" : compact(last.backlog),
+      last.admitted === false ? "a restart runs it again" : last.pressure === undefined ? "offsets" : `pressure ${decimal(last.pressure)}`,
       last.pressure > 1.5,
     ],
     ["Failed", compact(sum("failed", spouts)), `${compact(sum("retried"))} retried`],
@@ -85,7 +85,20 @@ function limitText(topology, bottleneck) {
   return `${bottleneck.limit}${rate ? `, ${rate}` : ""}, ${percent(bottleneck.capacity)} used`;
 }
 
+function outageHeadline({ name, rate, since, failed, calls, error, probeAt }) {
+  const now = Date.now() / 1000;
+  const failing = duration(Math.max(0, Math.round(now - (since ?? now))));
+  const wait = Math.ceil((probeAt ?? now) - now);
+  const probe = wait > 0 ? `next probe in ${duration(wait)}` : "a probe tests it now";
+  return {
+    verdict: `The circuit breaker of ${name} is open: the service has failed for ${failing}; ${probe}`,
+    advice: `${count(failed)} of ${count(calls)} calls failed, so the service is not called (limit ${rate}). Look at the service. The last error: ${error || "none was given"}`,
+    level: "hot",
+  };
+}
+
 function headline(last, topology) {
+  if (last.outages?.length && view.state !== "ended") return outageHeadline(last.outages[0]);
   const bottleneck = topology.bottleneck;
   if (bottleneck) {
     const name = bottleneck.component;

@@ -23,7 +23,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     seconds: tuple[float, ...] = ()
     target: tuple[float | None, ...] = ()
     rows: tuple[int, ...] = ()
-    backlog: tuple[int, ...] = ()
+    backlog: tuple[int | None, ...] = ()
     budget: tuple[int | None, ...] = ()
     limit: tuple[int | None, ...] = ()
     pressure: tuple[float | None, ...] = ()
@@ -110,11 +110,14 @@ def _series(records: Sequence[PystormProgress]) -> Series:
     return Series(
         at=_times(records),
         batch=tuple(each.batch_id for each in records),
+        backlog=tuple(each.backlog if each.admitted and each.door == "source" else None for each in records),
         **{name: tuple(getattr(each, name) for each in records) for name in _SAME},
     )
 
 
-_SAME = tuple(name for name in Series.__struct_fields__ if name in PystormProgress.__struct_fields__)
+_SAME = tuple(
+    name for name in Series.__struct_fields__ if name in PystormProgress.__struct_fields__ and name != "backlog"
+)
 
 
 def _times(records: Sequence[PystormProgress]) -> tuple[float, ...]:

@@ -4,7 +4,8 @@
 
     latestOffset ─▶ answered ──────── when it began, admission ─┐
     partitions ───▶ begun ─────────── its ranges ───────────────┼─▶ a record ─▶ the file: when all ranges are reported,
-    a report ─────▶ reported ──────── tasks, components ────────┘               when the next micro-batch is planned,
+    a report ─────▶ reported ──────── tasks, components ────────┤               when the next micro-batch is planned,
+    a breaker ────▶ breaker_changed ─ outages ──────────────────┘               when a breaker opens, probes or closes,
                                                                                 when the run ends
 
 Spark's progress has the counts of a micro-batch only with the next one, those of the last one never, and those of none
@@ -13,7 +14,7 @@ on Spark 4.0 and 4.1. The file has all of them.
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
@@ -28,7 +29,7 @@ from pystorm_source.channel.reports.task_report import TaskReport
 from pystorm_source.clock import Clock
 from pystorm_source.records.bottleneck import bottleneck
 from pystorm_source.records.from_spark import admission_of, tasks_of
-from pystorm_source.records.record import PystormProgress, TopologyProgress
+from pystorm_source.records.record import OutageProgress, PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import Begin
 from pystorm_source.records.record_folder import make_private, private_folder, sweep
 from pystorm_source.records.record_writer import RecordWriter
@@ -76,13 +77,13 @@ class RunRecorder:
 
     ``topology``: the components' counts of a micro-batch, by its number; None if it has no report. ``dropped``: reason
     → reports that could not be used. ``folder``: option progress.path, empty for the private folder of the driver's
-    JVM alone. ``here``: whether this process is to write.
+    JVM alone. ``here``: whether this process is to write. ``outages``: the limits whose circuit breakers are open.
 
     Reports of the micro-batch before correct its record until that of the newest one is written: a line of a file
     replaces the one before it, and none further up.
 
-    Threading law: the planning thread calls all methods but ``reported``, which the thread that receives reports calls;
-    one lock.
+    Threading law: the planning thread calls all methods but ``reported`` and ``breaker_changed``, which the thread that
+    receives reports calls; one lock.
     """
 
     def __init__(
@@ -93,12 +94,16 @@ class RunRecorder:
         dropped: Callable[[], Mapping[str, int]],
         folder: str = "",
         here: bool | None = None,
+        outages: Callable[[], Sequence[OutageProgress]] = tuple,
     ):
         self.on = in_runner() if here is None else here
         self._begin = begin
         self._clock = clock
         self._topology = topology
         self._dropped = dropped
+        self._outages = outages
+        self._last: PystormProgress | None = None
+        """What the last line was made of."""
         self._folder = folder
         self._private = private_folder(os.getppid())
         self._changed = Condition()
@@ -160,6 +165,15 @@ class RunRecorder:
             self._write(batch)
 
     @_harmless
+    def breaker_changed(self) -> None:
+        """A circuit breaker has opened or closed, or its probe has failed. The last line says so, whichever micro-batch
+        it is of: the one that waits may have no report for as long."""
+        if self._last is not None:
+            self._put(self._last)
+        elif self._batch is not None:
+            self._write(self._batch)
+
+    @_harmless
     def settle(self) -> None:
         """The run ends: writes what is known by now, and the end if no report is on its way."""
         self._write_last()
@@ -201,14 +215,19 @@ class RunRecorder:
             if before.changed:
                 self._write(before)
         batch.written = self._clock.monotonic()
-        record = self._record(batch)
+        self._put(self._record(batch))
+        batch.changed = False
+
+    def _put(self, record: PystormProgress) -> None:
+        """Writes it with the outages of now."""
+        self._last = record
+        record = replace(record, outages=tuple(self._outages()))
         try:
             writer = self._writer = self._writer or self._made()
             writer.write(record)
         except FileNotFoundError:  # the folder was removed
             writer = self._writer = self._made()
             writer.write(record)
-        batch.changed = False
 
     def _record(self, batch: RunningBatch) -> PystormProgress:
         tasks = tasks_of(batch.summary.to_json(self._dropped()))
@@ -219,6 +238,7 @@ class RunRecorder:
             timestamp=batch.timestamp,
             seconds=batch.seconds_at(self._clock.monotonic()),
             rows=tasks.rows if tasks is not None else 0,
+            admitted=bool(batch.admission),
             **batch.admission,
             tasks=tasks,
             topology=self._topology_of(batch),

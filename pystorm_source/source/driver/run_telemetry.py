@@ -39,7 +39,7 @@ class RunTelemetry:
         self.run = uuid.uuid4().hex
         self.began = clock.wall()
         self.counts = QueryCounts(plan, output, self.run)
-        self.leases = LeaseServer(plan.options, clock) if plan.options.limits else None
+        self.leases = LeaseServer(plan.options, clock, self._breaker_changed) if plan.options.limits else None
         self.receiver = ReportReceiver(
             request.options,
             clock,
@@ -54,6 +54,7 @@ class RunTelemetry:
             dropped=lambda: self.receiver.dropped,
             folder=request.options.progress_path,
             here=recorded,
+            outages=self.leases.outages if self.leases is not None else tuple,
         )
         self._summary = ReportSummary()
         self._throttle_log = ThrottleLog(clock)
@@ -73,6 +74,10 @@ class RunTelemetry:
             self.counts.add(report)
         finally:
             self.recorder.reported(report)
+
+    def _breaker_changed(self) -> None:
+        """Called by the thread that receives reports and wishes for permits."""
+        self.recorder.breaker_changed()
 
     def reports(self) -> list[TaskReport]:
         """Those since the last call, without attempts that an exception has ended. Waits a moment for those that are on

@@ -27,6 +27,7 @@ from pystorm_source.records.record import (
     ErrorRecord,
     LimitProgress,
     Metric,
+    OutageProgress,
     PystormProgress,
     TopologyProgress,
 )
@@ -107,6 +108,21 @@ def test_what_waits_is_named(browser, tmp_path, bottleneck, verdict):
     waits = msgspec.structs.replace(record.topology, bottleneck=bottleneck)
     with opened(browser, written(tmp_path, View.of([msgspec.structs.replace(record, topology=waits)]))) as page:
         assert page.text_content("#verdict") == verdict
+
+
+def test_while_a_breaker_is_open_the_service_is_named_with_its_next_probe(browser, tmp_path):
+    down = OutageProgress(
+        name="prices", rate="50/s", since=1e9, failed=10, calls=12, error="OSError: <refused>", probe_at=2e10
+    )
+    record = msgspec.structs.replace(orders(119), outages=(down,))
+    with opened(browser, written(tmp_path, View.of([record], state="running"))) as page:
+        verdict = page.text_content("#verdict")
+        assert verdict.startswith("The circuit breaker of prices is open: the service has failed for ")
+        assert "next probe in " in verdict
+        assert "10 of 12 calls failed" in page.text_content("#advice")
+        assert "OSError: <refused>" in page.text_content("#advice")
+    with opened(browser, written(tmp_path, View.of([orders(119)], state="running"))) as page:
+        assert page.text_content("#verdict").startswith("price is the bottleneck")
 
 
 def test_a_limit_is_named_with_its_value_and_its_use(browser, tmp_path):

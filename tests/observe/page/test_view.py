@@ -72,3 +72,10 @@ def test_json_has_no_character_that_means_something_in_html():
 def test_a_record_of_50_components_and_1000_partitions_is_small():
     many = [progress(batch, components=50, partitions=1000) for batch in range(MOST_POINTS)]
     assert len(View.of(many).to_json()) < 100_000
+
+
+def test_the_chart_of_the_backlog_has_a_gap_where_a_record_has_none():
+    again = PystormProgress(batch_id=1, admitted=False)
+    operator = PystormProgress(batch_id=2, door="operator")
+    view = View.of([PystormProgress(batch_id=0, backlog=7), again, operator, PystormProgress(batch_id=3)])
+    assert view.series.backlog == (7, None, None, 0)

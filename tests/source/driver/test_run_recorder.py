@@ -7,6 +7,7 @@ import threading
 import pytest
 from msgspec.structs import replace
 
+from pystorm_source.channel.leases.messages import granted_decoder
 from pystorm_source.clock import ManualClock
 from pystorm_source.counts.run_outline import begin_of
 from pystorm_source.records.record import TopologyProgress
@@ -287,7 +288,7 @@ def test_counts_of_components_are_those_of_the_micro_batch(world, private):
 def test_what_a_micro_batch_costs_besides_its_tasks_is_named_if_it_holds_the_query_back(world, private, head, why):
     world.put(a=head)
     reader = Reader(world, maxOffsetsPerTrigger=4)
-    reader.reader._telemetry.recorder._topology = lambda number: TopologyProgress(batch=number, elapsed=0.5)
+    reader.reader._telemetry.recorder._topology = lambda number: TopologyProgress(batch=number + 1, elapsed=0.5)
     reader.report(*reader.plan(), seconds=0.5)
     reader.clock.advance(4.5)  # the sink
     reader.plan()
@@ -360,3 +361,57 @@ def test_outside_of_the_runner_nothing_is_written(world, private):
     recorder.begun("b", 1)
     recorder.close()
     assert not private.exists()
+
+
+def limited(world, **options):
+    limit = {"topology__rate__limit": '{"api": "10/s"}', "topology__circuit__breaker__pause__secs": 5}
+    return Reader(world, maxOffsetsPerTrigger=4, **limit, **options)
+
+
+def test_a_breaker_that_opens_while_a_micro_batch_waits_is_in_the_last_line(world, private):
+    """The micro-batch that waits has no report, and is not written itself."""
+    world.put(a=90)
+    reader = limited(world)
+    reader.report(*reader.plan())
+    running = reader.plan()
+    assert run_in(private).records[-1].outages == ()
+    ask = reader.reader._telemetry.leases.answer
+    ask("task", b'{"limit": "api", "bad": 10, "error": "OSError: refused"}')
+    said = run_in(private).records[-1]
+    assert (said.topology.batch, said.rows) == (0, 4)
+    (outage,) = said.outages
+    assert (outage.name, outage.rate, outage.failed, outage.calls) == ("api", "10/s", 10, 10)
+    assert outage.probe_at == pytest.approx(reader.clock.wall() + 5, abs=0.01)
+    assert said.bottleneck.why == "waits for a circuit breaker" and "'api' (10/s) is open" in said.bottleneck.advice
+
+    reader.clock.advance(6)
+    probe = granted_decoder.decode(ask("task", b'{"limit": "api", "wanted": 1}')).probe
+    ask("task", f'{{"limit": "api", "probe": {probe}, "works": false}}'.encode())
+    again = run_in(private).records[-1].outages[0]
+    assert again.probe_at == pytest.approx(reader.clock.wall() + 10, abs=0.01), "the pause has doubled"
+
+    reader.report(*running)
+    reader.clock.advance(11)
+    probe = granted_decoder.decode(ask("task", b'{"limit": "api", "wanted": 1}')).probe
+    assert run_in(private).records[-1].outages, "of the micro-batch that has waited"
+    ask("task", f'{{"limit": "api", "probe": {probe}, "works": true}}'.encode())
+    last = run_in(private).records[-1]
+    assert (last.topology.batch, last.outages) == (1, ())
+
+
+def test_an_outage_before_the_first_report_is_written(world, private):
+    world.put(a=90)
+    reader = limited(world)
+    reader.plan()
+    reader.reader._telemetry.leases.answer("task", b'{"limit": "api", "bad": 10}')
+    assert "'api'" in run_in(private).records[-1].bottleneck.advice
+
+
+def test_a_micro_batch_that_a_restart_runs_again_has_no_known_backlog(world, private):
+    world.put(a=9)
+    reader = Reader(world)
+    end = reader.reader.latestOffset(reader.at, reader.reader.getDefaultReadLimit())
+    again = Reader(world)
+    ranges = [each for task in again.reader.partitions(again.at, end) for each in ranges_of(task)]
+    again.report(*ranges)
+    assert not run_in(private).records[-1].admitted
