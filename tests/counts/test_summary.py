@@ -177,6 +177,7 @@ def test_every_field_that_a_task_reports_is_read(world):
     query.plan()
     inner = {f"queue_high_mark.{name}" for name in QueueHighMark.__struct_fields__}
     inner |= {f"latency.{name}" for name in Latency.__struct_fields__}
+    inner.add("paused")  # of the components' limits
     assert read == inner | set(TaskReport.__struct_fields__) - {
         "v",
         "components",

@@ -177,6 +177,7 @@ def test_a_batch_read_is_refused_without_a_share(spark, service, tmp_path):
     assert read(spark, Lines, path=path, options=options).count() == 10
 
 
+@pytest.mark.campaign
 def test_while_the_service_is_down_everything_says_so_before_the_micro_batch_ends(spark, service, tmp_path):
     service.behave(seconds=0.02)
     path = lines_in(tmp_path / "in", 1, 1000)
