@@ -16,7 +16,6 @@ ignored folder ``.peers/``.
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -35,6 +34,7 @@ from confluent_kafka.admin import (
 from pystorm_source.spark.java import ensure_java
 from testbed.certificates import self_signed
 from testbed.maven import Jar, java_jars
+from testbed.ports import free_port
 
 BROKER = Jar("org.apache.kafka", "kafka_2.13", "4.1.1")
 
@@ -69,13 +69,6 @@ SETTINGS = {
     "broker.session.timeout.ms": 1000,
     "broker.heartbeat.interval.ms": 200,
 }
-
-
-def free_port() -> int:
-    """A port of the loopback interface that no process listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class KafkaBroker:

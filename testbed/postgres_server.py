@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psycopg
 
-from testbed.kafka_broker import free_port
+from testbed.ports import free_port
 
 STARTING_SECONDS = 30
 # Without fsync: what the kernel has been given outlives a process that is killed.

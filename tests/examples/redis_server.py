@@ -1,7 +1,6 @@
 """A Redis of a test's own: on a free port of the loopback interface, in a temporary folder, nothing saved."""
 
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
+from testbed.ports import free_port
 from tests.missing import missing
 
 ATTEMPTS = 5  # a free port may be taken before the server binds it
@@ -31,9 +31,7 @@ def redis_server(folder: Path) -> Iterator[Redis]:
     """A client of a new server, which ends with the context."""
     binary = redis_binary()
     for _ in range(ATTEMPTS):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         settings = {"port": port, "bind": "127.0.0.1", "save": "", "dir": folder, "logfile": folder / "redis.log"}
         arguments = [str(part) for key, value in settings.items() for part in (f"--{key}", value)]
         process = subprocess.Popen([binary, *arguments], stdin=subprocess.DEVNULL)

@@ -4,12 +4,13 @@ Spark starts a task's speculative twin on another host only, and a ``local-clust
 """
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from testbed.ports import free_port
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 DEADLINE = 90.0
@@ -19,7 +20,7 @@ DEADLINE = 90.0
 def two_hosts(folder: Path, env: dict[str, str]) -> Iterator[str]:
     """The master's address while a worker runs on each host, with one core. ``env``: of all of these processes."""
     folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
+    port = free_port(HOSTS[0])
     address = f"spark://{HOSTS[0]}:{port}"
     started = []
     try:
@@ -67,9 +68,3 @@ def wait_for(is_so, folder: Path) -> None:
             logs = "\n".join(path.read_text()[-1000:] for path in folder.glob("*.log"))
             raise TimeoutError(f"the cluster of two hosts has not come up: {logs}")
         time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind((HOSTS[0], 0))
-        return asked.getsockname()[1]

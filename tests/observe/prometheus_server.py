@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pystorm_source
-from testbed.kafka_broker import free_port
+from testbed.ports import free_port
 from tests.missing import missing
 
 FOLDER = Path(pystorm_source.__file__).parent / "conf" / "metrics"

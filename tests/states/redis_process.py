@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
-from testbed.kafka_broker import free_port
+from testbed.ports import free_port
 from tests.examples.redis_server import redis_binary
 
 STARTING_SECONDS = 20

@@ -106,12 +106,16 @@ def files(most):
 
 
 def test_open_files_are_the_bound_and_more_gain_what_is_promised():
+    def best():
+        """Of three: as many files as are open are the bound only while the machine has time for the calls."""
+        return max((observed(planted.FewFiles, 1.0) for _ in range(3)), key=lambda each: each.rate)
+
     with files(open_files() + 24):
-        seen = observed(planted.FewFiles, 1.0)
+        seen = best()
     (found,) = [each for each in findings(seen) if each.cause == "few open files"]
     (advice,) = modelled([found], seen)
     assert "ulimit -n" in advice.change
-    more = observed(planted.FewFiles, 1.0)
+    more = best()
     assert more.rate / seen.rate == pytest.approx(advice.gain, rel=0.3)
 
 

@@ -312,7 +312,7 @@ def test_a_metric_of_a_thread_of_a_run_before_is_in_no_count_of_the_next_one(cap
     list(worker.run("s", "p", 3, 6))
     assert worker.report()["metrics"]["b"]["seen"]["count"] == 1
     assert bolt.errors == [None, None, None]
-    assert [record.message.startswith("component 'b', task 2: Counts") for record in caplog.records] == [True]
+    assert [said.startswith("component 'b', task 2: Counts") for said in caplog.messages] == [True]
     worker.stop()
 
 

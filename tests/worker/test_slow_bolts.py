@@ -302,7 +302,7 @@ def test_a_spout_that_waits_for_tuples_which_nobody_acks_is_told_of(scheduler, c
     worker = worker_of(made, "b", columns=(), schema=pa.schema([]), overrides=config, clock=clock)
     with pytest.raises(Exception, match="time"):
         run(worker, 200)
-    told = [record.message for record in caplog.records if "has waited for" in record.message]
+    told = [said for said in caplog.messages if "has waited for" in said]
     assert len(told) == 1
     assert "component 's', task 1" in told[0] and "5 of its tuples" in told[0]
 

@@ -17,8 +17,8 @@ from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.limits.permits import Permits
 from pystorm_source.limits.worker_limits import WorkerLimits
-from testbed.kafka_broker import free_port
 from testbed.periods import most_in_a_period
+from testbed.ports import free_port
 from tests.channel.leases.caller import Caller
 from tests.channel.leases.redis_job import calling, options_of
 

@@ -16,6 +16,7 @@ from pystorm_source.channel.reports.protocol import GREETING_BYTES, MOST_BODY, g
 from pystorm_source.channel.reports.sender import MOST_QUEUED, FeedbackClient, client
 from pystorm_source.channel.reports.server import ReportServer
 from pystorm_source.clock import ManualClock
+from testbed.ports import free_port
 from tests.channel.reports.made_reports import TOKEN, body, wait_until
 
 pytestmark = pytest.mark.timeout(60)
@@ -52,11 +53,6 @@ def silent():
     """A port where connections are accepted and nothing is ever said."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         yield Runner(*listener.getsockname(), TOKEN)
-
-
-def free_port():
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        return listener.getsockname()[1]
 
 
 def test_reports_leave_at_once_over_one_connection(serve):

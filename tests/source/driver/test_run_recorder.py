@@ -320,7 +320,7 @@ def test_a_folder_that_cannot_be_written_ends_no_query_and_is_logged_once(world,
     for _ in range(3):
         reader.report(*reader.plan())
     reader.reader.stop()
-    (said,) = [record.message for record in caplog.records if "progress.path" in record.message]
+    (said,) = [said for said in caplog.messages if "progress.path" in said]
     assert "has gaps" in said and f"Given: progress.path='{tmp_path / 'file'}'" in said
 
 
