@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["counter", "gauge"]
 
-COMMON = ("query", "run", "topology")
-"""Labels of every metric: the query's name or id, Spark's id of the run, the topology's name."""
+COMMON = ("query", "run", "topology", "use")
+"""Labels of every metric: the query's name or id, Spark's id of the run, the topology's name, and what tells uses of
+one topology apart."""
 
 COMPONENT = ("component",)
 

@@ -26,9 +26,10 @@ Read = Callable[[Mapping[str, Any]], TopologyProgress | None]
 
 
 class _Counted:
-    """``read``: what was observed in a micro-batch, as counts."""
+    """``name``: of what was observed; ``read``: as counts."""
 
-    def __init__(self, read: Read):
+    def __init__(self, name: str, read: Read):
+        self.name = name
         self.read = read
         self._runs: OrderedDict[str, dict[int, TopologyProgress]] = OrderedDict()
         self._totals: dict[tuple[str, str], Counts] = {}
@@ -49,6 +50,7 @@ class _Counted:
                 self._totals = {of: counts for of, counts in self._totals.items() if of[0] != old}
         return PystormProgress(
             door="operator",
+            use=self.name,
             query_id=str(progress.id),
             run_id=run,
             name=progress.name,
@@ -74,7 +76,7 @@ _counted: OrderedDict[str, _Counted] = OrderedDict()
 def note(name: str, read: Read) -> None:
     """An operator is counted under that name; a later one of the same name takes its place."""
     _counted.pop(name, None)
-    _counted[name] = _Counted(read)
+    _counted[name] = _Counted(name, read)
     while len(_counted) > MOST_NAMES:
         _counted.popitem(last=False)
 
@@ -99,8 +101,7 @@ def operators_of(query: "StreamingQuery") -> list[PystormProgress]:
     found: dict[str, PystormProgress] = {}
     for progress in recent:
         for record in operators_in(progress):
-            assert record.topology is not None
-            before = found.get(record.topology.name)
+            before = found.get(record.use)
             if record.rows or before is None or not before.rows:
-                found[record.topology.name] = record
+                found[record.use] = record
     return list(found.values())

@@ -30,8 +30,9 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
 
     Args:
         query (StreamingQuery): a query that reads ``format("pystorm")``, or a topology.
-        source (str | None): the topology's name, if the query has several; its ``topology.run`` if two have the same
-            name. Defaults to None: the only one, or the only one that it reads.
+        source (str | None): the topology's name, if the query has several. If two have the same name: an operator's
+            ``use``, the name that it is counted under, or ``topology.run``. Defaults to None: the only one, or the
+            only one that it reads.
 
     Returns:
         PystormProgress | None: None if no micro-batch has begun yet, and no task has reported.
@@ -73,22 +74,28 @@ def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping
     """The record of the source. Raises UsageError if there is none, or one of several. ``of_spark``: its progress."""
     if not records:
         raise _nothing(of_spark)
-    names = [_name(record) for record in records]
+    names = [record.topology.name if record.topology is not None else "" for record in records]
     read = [record for record in records if record.door == "source"] or records
-    matching = read if source is None else [record for record in records if source in _name(record)]
+    matching = read if source is None else [record for record in records if source in _names(record)]
     if len(matching) == 1:
         return matching[0]
-    shown = ", ".join(f"{name!r} (run {run!r})" for name, run in names)
+    shown = ", ".join(f"{name!r} ({_other_name(record)})" for record, name in zip(records, names, strict=True))
     what = "several topologies" if source is None else "no such topology, or several of that name"
     raise UsageError(
-        f"the query has {what}: say which one, as progress(query, source=…), by its topology or its run. There are: "
-        f"{shown}. Given: source={source!r}",
+        f"the query has {what}: say which one, as progress(query, source=…), by its topology, or by what "
+        f"tells it from others. There are: {shown}. Given: source={source!r}",
         code="PYSTORM_INVALID_ARGUMENT",
     )
 
 
-def _name(record: PystormProgress) -> tuple[str, str]:
-    return (record.topology.name, record.topology.run) if record.topology is not None else ("", "")
+def _names(record: PystormProgress) -> tuple[str, ...]:
+    return (record.topology.name, record.use or record.topology.run) if record.topology is not None else ("",)
+
+
+def _other_name(record: PystormProgress) -> str:
+    if record.use:
+        return f"counts={record.use!r}"
+    return f"run {record.topology.run if record.topology is not None else ''!r}"
 
 
 def _nothing(of_spark: Mapping[str, Any]) -> UsageError:

@@ -246,8 +246,9 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     """A micro-batch of a query, the state of admission when Spark reported it, and what the topology did.
 
     ``door``: where the topology is in the query: ``source``, ``operator`` (``apply``) or ``sink``. The last two have no
-    admission. ``query_id``, ``run_id``, ``name``, ``batch_id``: Spark's. A record file has no name; its lines have the
-    others once the first range of the micro-batch is reported: before, the ids are empty, the batch is -1.
+    admission. ``use``: the name under which an operator is counted, else empty. ``query_id``, ``run_id``, ``name``,
+    ``batch_id``: Spark's. A record file has no name; its lines have the others once the first range of the micro-batch
+    is reported: before, the ids are empty, the batch is -1.
     ``timestamp``: when the micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its rows.
     ``admitted``: False for a micro-batch that a restart runs again: its backlog and limits are unknown.
     ``backlog``: offsets left; ``backlog_by_partition``: by spout and partition, while there are at most 100.
@@ -265,6 +266,7 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     """
 
     door: str = "source"
+    use: str = ""
     query_id: str = ""
     run_id: str = ""
     name: str | None = None
