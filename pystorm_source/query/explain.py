@@ -29,7 +29,13 @@ _OWN_CHECKPOINT = (
     "another query runs with the same checkpointLocation, perhaps in another process: stop it, or give each query a "
     "checkpointLocation of its own. What this one has not committed is read by the other one"
 )
+_NO_REASON = (
+    "most often a Python process of the driver was killed, by hand, or by the kernel for want of memory (`dmesg` says "
+    "so). Start the query again: it goes on at its checkpoint"
+)
 _REMEDIES = {
+    "(no cause message)": _NO_REASON,
+    "terminated with exception: null": _NO_REASON,  # Spark before 4.3
     "Python worker failed to connect back": "The Python that Spark started did not answer in time, or could not start: "
     "start the job again; if it comes back, `pystorm-source check` measures that Python and names the remedy",
     "[CONCURRENT_STREAM_LOG_UPDATE]": _OWN_CHECKPOINT,

@@ -35,6 +35,13 @@ class Ends(StreamingQueryListener):
         self.events.append(event)
 
 
+@pytest.mark.parametrize("said", [" SQLSTATE: XXKST (no cause message)", "null"])
+def test_a_source_that_was_killed_on_the_driver(said):
+    """As Spark tells it: the process at the other end of its socket is gone, which has no message."""
+    text = f"[STREAM_FAILED] Query [id = 52, runId = 83] terminated with exception: {said}\n=== Streaming Query ===\n"
+    assert "goes on at its checkpoint" in explain(text)
+
+
 @pytest.mark.spark
 @pytest.mark.every_spark
 @pytest.mark.timeout(180)
