@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from pystorm_source.query.operator_outages import outages_of
 from pystorm_source.records.from_spark import rows_of, seconds_of
 from pystorm_source.records.record import Counts, PystormProgress, TopologyProgress
 
@@ -96,7 +97,8 @@ def operators_in(progress: Any) -> list[PystormProgress]:
 
 
 def operators_of(query: "StreamingQuery") -> list[PystormProgress]:
-    """Those of the newest micro-batch that had rows, or of the newest one."""
+    """Those of the newest micro-batch that had rows, or of the newest one. While the query runs, with the services that
+    fail now."""
     recent = list(query.recentProgress)
     found: dict[str, PystormProgress] = {}
     for progress in recent:
@@ -104,4 +106,10 @@ def operators_of(query: "StreamingQuery") -> list[PystormProgress]:
             before = found.get(record.use)
             if record.rows or before is None or not before.rows:
                 found[record.use] = record
+    if query.isActive:
+        return [_with_outages(record) for record in found.values()]
     return list(found.values())
+
+
+def _with_outages(record: PystormProgress) -> PystormProgress:
+    return replace(record, outages=outages_of(record.topology.name) if record.topology is not None else ())

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.errors import ArgumentTypeError, PystormError, TupleFailed, cut, given
 from pystorm_source.errors.failure_block import FailureBlock
+from pystorm_source.query.operator_outages import outages_here
 from pystorm_source.query.recorded import last_records
 from pystorm_source.query.standing import REPLACED, is_replaced, name_of, standing, state_of
 from pystorm_source.records.outages import outage_text
@@ -120,8 +121,10 @@ def _of_query(query: "StreamingQuery") -> Explanation:
 
 
 def _outages(query: "StreamingQuery") -> str:
-    """The services that fail now."""
+    """The services that fail now: the query's own, and those of all operators of this process, as nothing says which
+    of them are in the query."""
     found = [outage for run in last_records(query) for record in run.records[-1:] for outage in record.outages]
+    found += outages_here()
     return "".join(f"; {outage_text(outage)}" for outage in found)
 
 

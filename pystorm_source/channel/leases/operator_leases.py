@@ -17,12 +17,13 @@ from pystorm_source.clock import SystemClock
 from pystorm_source.errors import WorldError
 from pystorm_source.options import EngineOptions
 from pystorm_source.options.rate_limit import RateLimit
+from pystorm_source.records.record import OutageProgress
 
 _TOKEN_BYTES = 32
 
 _Key = tuple[str, tuple[tuple[str, RateLimit], ...], int, float, str, int]
 
-_endpoints: dict[_Key, tuple[ReportServer, ReportEndpoint]] = {}
+_endpoints: dict[_Key, tuple[ReportServer, ReportEndpoint, LeaseServer]] = {}
 _lock = Lock()
 
 
@@ -41,13 +42,21 @@ def endpoint_of(topology: str, options: EngineOptions, master: str, host: str = 
         return found[1]
 
 
-def _started(options: EngineOptions, place: ListenAddress, port: int) -> tuple[ReportServer, ReportEndpoint]:
+def outages_of(topology: str) -> tuple[OutageProgress, ...]:
+    """The limits of its operators whose circuit breakers are open."""
+    with _lock:
+        servers = [leases for key, (_, _, leases) in _endpoints.items() if key[0] == topology]
+    return tuple(outage for leases in servers for outage in leases.outages())
+
+
+def _started(
+    options: EngineOptions, place: ListenAddress, port: int
+) -> tuple[ReportServer, ReportEndpoint, LeaseServer]:
     token, clock = secrets.token_bytes(_TOKEN_BYTES), SystemClock()
+    leases = LeaseServer(options, clock)
     # The tasks' name of the driver need not be an address of this machine: then it listens at all of them.
     for bind in dict.fromkeys((place.bind, "")):
-        server = ReportServer(
-            bind, port, token, clock=clock, leases=LeaseServer(options, clock).answer, thread_name="pystorm-permits"
-        )
+        server = ReportServer(bind, port, token, clock=clock, leases=leases.answer, thread_name="pystorm-permits")
         try:
             server.start()
         except OSError as error:
@@ -61,4 +70,4 @@ def _started(options: EngineOptions, place: ListenAddress, port: int) -> tuple[R
                 code="PYSTORM_PERMITS_UNREACHABLE",
             ) from error
         break
-    return server, ReportEndpoint(place.advertised, server.address[1], token)
+    return server, ReportEndpoint(place.advertised, server.address[1], token), leases
