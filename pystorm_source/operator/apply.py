@@ -124,11 +124,11 @@ def apply(
     if not hasattr(df, "mapInArrow"):
         raise ArgumentTypeError(
             f"the DataFrame comes first: apply(df, Words). Given: apply({given(df)}, {given(topology)})",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     if not isinstance(counts, str) and type(counts).__name__ != "Observation":
         raise ArgumentTypeError(
-            f"counts is a name, or a pyspark.sql.Observation. Given: {given(counts)}", code="PYSTORM_WRONG_TYPE"
+            f"counts is a name, or a pyspark.sql.Observation. Given: {given(counts)}", code="PYSTORM_INVALID_ARGUMENT"
         )
     known = schema_of(df)
     asked = meant(option_texts(keywords, options or {}))
@@ -290,7 +290,7 @@ def _named(argument: str, names: str | Sequence[str], have: list[str]) -> list[s
     """The DataFrame's columns of these names, as it writes them."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         ways = "'*', or a list of names" if argument == "keep" else "a list of names"
-        raise ArgumentTypeError(f"{argument} is {ways}. Given: {given(names)}", code="PYSTORM_WRONG_TYPE")
+        raise ArgumentTypeError(f"{argument} is {ways}. Given: {given(names)}", code="PYSTORM_INVALID_ARGUMENT")
     found = []
     known = ColumnNames(have)
     for name in dict.fromkeys(names):

@@ -69,5 +69,5 @@ def _not_observed(seen: object) -> ArgumentTypeError:
         "counts_of() takes the class that apply(df, Topology, counts='name') had, and what that has observed: "
         "query.lastProgress.observedMetrics['name'].asDict(), or Observation.get. "
         f"Given: {given(seen)}",
-        code="PYSTORM_WRONG_TYPE",
+        code="PYSTORM_INVALID_ARGUMENT",
     )

@@ -72,7 +72,7 @@ def check_order(spark: Any, topology: Any, function: str) -> None:
         raise ArgumentTypeError(
             f"the session comes first: {function}(spark, {getattr(spark, '__name__', 'Words')}). "
             f"Given: {function}({given(spark)}, {given(topology)})",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
 
 

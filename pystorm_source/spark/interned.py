@@ -56,7 +56,7 @@ def interned(made: bytes) -> Any:
             "every executor, put its folder on PYTHONPATH before Spark starts, or ship it with spark-submit --py-files "
             "or --archives (docs/DEPLOY.md). "
             f"Given: {error.name!r}",
-            code="PYSTORM_MODULE_MISSING_ON_EXECUTOR",
+            code="PYSTORM_PACKAGE_MISSING",
         ) from trim(error)
     except AttributeError as error:
         raise UsageError(
