@@ -24,14 +24,15 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
 from pystorm_source.query.counted import note
-from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.spark.column_names import ColumnNames
 from pystorm_source.spark.crossing_rows import CrossingRows
 from pystorm_source.spark.dead_letter_file import LetterFolder
 from pystorm_source.spark.input_columns import columns_of, declared_schema, refuse_sources_own, types_of
-from pystorm_source.spark.plan_options import config_of, in_its_environment, letters_on, with_options
+from pystorm_source.spark.interned import refuse_tables_of_main
+from pystorm_source.spark.plan_options import config_of, in_its_environment, letters_on, option_texts, with_options
 from pystorm_source.spark.rows import Rows
 from pystorm_source.spark.versions import arrow_schema, is_shuffled, map_in_arrow, quoted, schema_of, with_schema
+from pystorm_source.spark.worker_python import use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation

@@ -12,7 +12,7 @@ from pystorm_source.operator.apply import operator_of
 from pystorm_source.operator.read_counts import read_counts
 from pystorm_source.options.hidden import meant
 from pystorm_source.records.record import TopologyProgress
-from pystorm_source.source.register import option_texts
+from pystorm_source.spark.plan_options import option_texts
 
 
 @door

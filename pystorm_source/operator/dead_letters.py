@@ -22,12 +22,12 @@ from pystorm_source.errors.door import door
 from pystorm_source.formats.dead_letter_lines import letter_values
 from pystorm_source.formats.lines import SHOWN, Malformed
 from pystorm_source.operator.apply import with_input
-from pystorm_source.source.register import use_this_python
 from pystorm_source.spark.border import spark_border
 from pystorm_source.spark.ddl import parse_type
 from pystorm_source.spark.dead_letter_file import OF_LINES
 from pystorm_source.spark.input_columns import declared_schema, places_of
 from pystorm_source.spark.versions import map_in_arrow, quoted, schema_of, with_schema
+from pystorm_source.spark.worker_python import use_this_python
 from pystorm_source.types.arrow import field_type
 
 if TYPE_CHECKING:
