@@ -210,7 +210,7 @@ class Bolt(Component, BoltBase):
                 raise ArgumentTypeError(
                     f"limits of {cls.__name__}.spec are names of topology.rate.limit, such as limits=['api']. Given: "
                     f"{given(limits)}",
-                    code="PYSTORM_WRONG_TYPE",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
             config = spec_config(cls.config, config, {"topology.bolt.limits": ",".join(limits)})
         return ComponentSpec(cls, name=name, inputs=inputs, par=par, config=config)

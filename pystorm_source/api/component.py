@@ -107,7 +107,7 @@ class Component:
             raise ArgumentTypeError(
                 f"{name}(...) makes an instance and takes no {', '.join(others)}: in a topology write "
                 f"{name}.spec({', '.join(f'{key}=...' for key in others)}). Given: {given(others)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         if serializer not in SERIALIZERS:
             raise ArgumentError(
@@ -167,7 +167,7 @@ class Component:
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(
-                f"the name of a metric must be a str. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+                f"the name of a metric must be a str. Given: {given(name)}", code="PYSTORM_INVALID_ARGUMENT"
             )
         if self._pystorm_sends({"command": "metrics", "name": name, "params": value}):
             return
@@ -352,7 +352,8 @@ class Component:
             ArgumentTypeError: always.
         """
         raise ArgumentTypeError(
-            f"spec() is defined by Spout and Bolt; subclass one of them. Given: {given(cls)}", code="PYSTORM_WRONG_TYPE"
+            f"spec() is defined by Spout and Bolt; subclass one of them. Given: {given(cls)}",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
 
 

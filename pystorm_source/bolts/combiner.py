@@ -114,7 +114,7 @@ class CombinerBolt(DerivedBolt):
         if not isinstance(by, (list, tuple)) or not all(isinstance(each, str) for each in by):
             raise ArgumentTypeError(
                 f"`by` of a {cls.__name__} is a list of columns, such as ['shop']. Given: {given(by)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         return list(by), parsed(config.get("combiner.aggregates", cls.aggregates))
 

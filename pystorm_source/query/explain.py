@@ -103,7 +103,7 @@ def explain(failed: "StreamingQuery | QueryTerminatedEvent | BaseException | str
         raise ArgumentTypeError(
             "explain takes a streaming query, a listener's event of its end, or an exception"
             f"{_INSTEAD_OF_NONE if failed is None else ''}. Given: {given(failed)}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     text = failed.exception  # of a listener's event
     return Explanation("the query was stopped; it has not failed") if text is None else _explained(str(text))

@@ -57,7 +57,7 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
     if not hasattr(query, "lastProgress") or not hasattr(query, "runId"):
         raise ArgumentTypeError(
             f"progress takes a streaming query, as writeStream.start() returns it. Given: {given(query)}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     last = query.lastProgress
     of_spark = {} if last is None else json.loads(last.json)

@@ -301,7 +301,7 @@ class Worker:
             raise TopologyError(
                 f"split() of spout {spouts[0].component!r} must return at most {len(spouts) - 1} ascending ints "
                 f"between {start} and {end} for partition {partition!r}. Given: {cuts!r}",
-                code="PYSTORM_INVALID_ANSWER",
+                code="PYSTORM_INVALID_COMPONENT",
             )
         return cuts
 

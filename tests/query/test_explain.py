@@ -153,7 +153,7 @@ def test_two_queries_with_one_checkpoint_are_told_with_a_remedy(condition):
 def test_what_is_no_failure_is_refused(given):
     with pytest.raises(TypeError, match="explain takes a streaming query.*Given: ") as refused:
         explain(given)
-    assert refused.value.code == "PYSTORM_WRONG_TYPE"
+    assert refused.value.code == "PYSTORM_INVALID_ARGUMENT"
     assert ("give the query" in str(refused.value)) is (given is None)
 
 

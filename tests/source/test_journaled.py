@@ -451,7 +451,7 @@ def test_a_restored_checkpoint_whose_last_batch_is_unfinished_is_older_than_the_
     again.finished -= 1
     with pytest.raises(
         TupleFailed,
-        match=r"CheckpointError: \[PYSTORM_CHECKPOINT_TOO_OLD\] offsets 7 to 14 .*checkpoint is older than the journal",
+        match=r"CheckpointError: \[PYSTORM_CHECKPOINT_DAMAGED\] offsets 7 to 14 .*checkpoint is older than the journal",
     ):
         Run(options, again)
     assert journaled.acked() == list(range(28)), "and the spout was not polled"
