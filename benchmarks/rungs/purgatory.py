@@ -22,7 +22,7 @@ from benchmarks.harness.components import RangeSpout
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import KAFKA, java_classes
 from benchmarks.harness.record import Record, record
-from cython_core.timing.purgatory import DelayedOperation, Purgatory
+from cython_core.timing.timers import DelayedOperation, Purgatory
 from pystorm_source.api import Bolt, Grouping, JoinBolt, Stream, Topology, Tuple
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
