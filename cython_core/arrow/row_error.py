@@ -1,8 +1,9 @@
 """What a row that does not fit its output raises, and what errors of the core show."""
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _E = TypeVar("_E", bound=BaseException)
 
@@ -27,9 +28,9 @@ class RowError(ValueError):
 
 
 def row_error(
-    field: pa.Field,
+    field: "pa.Field",
     path: str,
-    type: pa.DataType,
+    type: "pa.DataType",
     value: Any,
     label: str,
     reason: str,
