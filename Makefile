@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYX := $(wildcard cython_core/*.pyx cython_core/*/*.pyx)
 # The core carries the version, and a digest of its sources: it refuses to run beside others.
-CORE_SOURCES := $(PYX) $(wildcard cython_core/*/*.pxd cython_core/*/*.h) setup.py pystorm_source/version.py \
+CORE_SOURCES := $(PYX) $(wildcard cython_core/*/*.pxi cython_core/*/*.pxd cython_core/*/*.h) setup.py pystorm_source/version.py \
 	cython_core/sources.py
 REQUIREMENTS := $(wildcard requirements/*.txt)
 

@@ -1,11 +1,63 @@
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, final
 
 from cython_core.executors.bolt_executor import BoltExecutor
-from cython_core.queues.batch_inserter import PendingEmits
-from cython_core.queues.broadcast_ring import BroadcastReader
-from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.queues.queues import BroadcastReader, PendingEmits, ReceiveQueue
+from cython_core.routing.component_base import BoltBase
 from cython_core.routing.stream_router import StreamRouter
+from cython_core.timing.timers import DelayedOperation
+from cython_core.tuples.tuple import Tuple
+
+@final
+class AdaptiveLimit:
+    def __init__(self, most: int = 10_000) -> None: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def most(self) -> int: ...
+    def began(self, in_flight: int) -> None: ...
+    def ended(self, begun: float, now: float, refused: bool) -> None: ...
+
+request_variable: ContextVar[AsyncRequest]
+
+@final
+class RequestLine: ...
+
+@final
+class AsyncRequest(DelayedOperation):
+    @property
+    def bolt(self) -> Any: ...
+    @property
+    def tup(self) -> Tuple: ...
+    @property
+    def task(self) -> Any: ...
+    def blame(self, error: BaseException) -> None: ...
+    def __call__(self, task: Any) -> None: ...
+
+class AsyncBase(BoltBase):
+    def emit(
+        self,
+        tup: Any,
+        stream: str | None = None,
+        anchors: Any = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> Any: ...
+    def emit_batch(
+        self, batch: Any, stream: str | None = None, anchors: Any = None, direct_task: int | None = None
+    ) -> None: ...
+    def ack(self, tup: Any) -> None: ...
+    def fail(self, tup: Any, *, error: BaseException | None = None, retry: bool = True) -> None: ...
+
+def call_both(first: Callable[[Any], object], second: Callable[[Any], object], argument: Any) -> None: ...
+def pause_request(bolt: Any) -> AsyncRequest | None: ...
+def resume_request(request: AsyncRequest) -> None: ...
+def request_has_expired(bolt: Any) -> bool: ...
+
+@final
+class RequestGrace:
+    def __init__(self, component: str, task: int) -> None: ...
 
 @final
 class AsyncExecutor(BoltExecutor):

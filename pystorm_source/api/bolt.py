@@ -3,7 +3,7 @@
 from typing import Any
 
 from cython_core.arrow.row_error import coded
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick, offset_of_tree
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec

@@ -5,7 +5,7 @@ import os
 from numbers import Real
 from typing import Any, ClassVar, Never, NoReturn
 
-from cython_core.routing.own_emit import has_subclass
+from cython_core.routing.output_collector import has_subclass
 from cython_core.routing.own_thread import counts_for_run
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.component_log import ErrorLog, logger_of

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import SpoutBase
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import ArgumentTypeError, StreamNotDeclaredError, TopologyError, given, nearest

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cython_core.executors.held_batches import HeldBatches
+from cython_core.executors.batching import HeldBatches
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.bolts.aggregation import Aggregate, Aggregation, columns_of, parsed

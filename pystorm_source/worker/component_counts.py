@@ -15,7 +15,7 @@ from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.primitives.latency_histogram import LatencyHistogram
-from cython_core.queues.batch_inserter import BatchInserter
+from cython_core.queues.queues import BatchInserter
 from cython_core.routing.stream_router import StreamRouter
 from pystorm_source.errors import TupleFailed, cut
 from pystorm_source.errors.user_frames import in_a_line, users_frames

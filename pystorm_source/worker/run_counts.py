@@ -11,7 +11,7 @@ from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.primitives.latency_histogram import LatencyHistogram
-from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.queues.queues import ReceiveQueue
 from pystorm_source.worker.report import NANOS, QUANTILES
 from pystorm_source.worker.task_times import task_times
 

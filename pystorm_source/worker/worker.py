@@ -15,9 +15,7 @@ from cython_core.arrow.row_batch import RowBatchBuilder
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.schedulers.inline_scheduler import InlineScheduler
-from cython_core.schedulers.threads_scheduler import ThreadsScheduler
-from cython_core.schedulers.wait_strategy import WaitStrategy
+from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler, WaitStrategy
 from pystorm_source.api.component_log import ErrorLog
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError

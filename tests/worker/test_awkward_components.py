@@ -10,7 +10,7 @@ import pytest
 from cython_core.compiled.bolt import CompiledBolt
 from cython_core.compiled.spout import CompiledSpout
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from cython_core.routing.tuple_list import TupleList
 from cython_core.tuples.tuple import Tuple
 from pystorm_source import (

@@ -6,7 +6,7 @@ from collections import defaultdict
 import pyarrow as pa
 import pytest
 
-from cython_core.routing.java_hash import java_deep_hash
+from cython_core.routing.route import java_deep_hash
 from pystorm_source import Bolt, Grouping, ReliableSpout, Stream
 from pystorm_source.errors import OptionError, TupleFailed
 from tests.worker.running import Numbers, rows, topology, worker_of

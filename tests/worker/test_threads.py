@@ -93,7 +93,7 @@ def test_a_warm_worker_keeps_its_threads():
 
 
 def test_nothing_starts_before_a_worker_does():
-    imported = "threading, pystorm_source.worker, cython_core.schedulers.threads_scheduler"
+    imported = "threading, pystorm_source.worker, cython_core.schedulers.schedulers"
     code = f"import {imported}; print(threading.active_count())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1\n"
     before = threads_of_workers()

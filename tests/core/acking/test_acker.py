@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from tests.core.wired import Collect, Keep, Numbers, Part, Pass, Wired, slice_of
 from tests.sizes import sized
 

@@ -10,9 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
-from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.queues.queues import BatchInserter, PendingEmits, ReceiveQueue
+from cython_core.routing.component_base import BoltBase
 from cython_core.routing.route import Route
 from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import Tuple, TupleSource

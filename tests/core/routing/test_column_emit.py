@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
 from tests.core.routing.test_plain_emit import FIELDS, Seen, observed
 from tests.core.wired import Collect, Numbers, Part, Wired, slice_of
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
 from tests.core.wired import Numbers, Part, Wired
 
 FIELDS = ("a", "b")

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
 from pystorm_source.records.stall_reasons import LIMITS, REASONS
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, slice_of
 from tests.sizes import sized
