@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from pystorm_source.spark.worker_python import quick_python
 from testbed.spark_classes import submit_options
 from tests.side_by_side import (  # noqa: F401
     pytest_collection_finish,
@@ -43,7 +44,7 @@ WARM_DAEMONS = ROOT / "testbed/warm_daemons"
 
 # Before any JVM is started: its planners, runners and workers are children of the JVM and inherit this.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = quick_python()
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.pop("SPARK_HOME", None)
 # Else each of their hundreds of Python processes compiles the sources anew: 0.3 s of a core.
