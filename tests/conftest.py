@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from pystorm_source.spark.worker_python import quick_python
-from testbed.spark_classes import submit_options
+from testbed.spark_classes import checkpoint_files, submit_options
 from tests.side_by_side import (  # noqa: F401
     pytest_collection_finish,
     pytest_collection_modifyitems,
@@ -76,6 +76,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.python.worker.faulthandler.enabled", "true")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.streaming.checkpointFileManagerClass", checkpoint_files())
         .config("spark.sql.streaming.pollingDelay", "50ms")  # 10 ms: queries that wait take a share of a core
         .config("spark.sql.streaming.stopTimeout", "20s")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
