@@ -28,8 +28,8 @@ def submit_options() -> str:
 
 
 def checkpoint_files() -> str:
-    """Spark's class for the files of a checkpoint that starts no processes. Its default one runs ``readlink``, 8 ms and 5
-    of a core, thirty times in a micro-batch."""
+    """Spark's class for the files of a checkpoint that starts no processes. Its default class runs ``readlink`` thirty
+    times in a micro-batch: 8 ms each time, 5 of a core."""
     import pyspark
 
     folder = "" if pyspark.__version__.startswith("4.0.") else "checkpointing."
