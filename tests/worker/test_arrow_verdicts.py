@@ -10,6 +10,7 @@ import pytest
 from pystorm_source import ArrowBolt, AsyncBolt, Bolt, Hopeless
 from pystorm_source.errors import TupleFailed
 from tests.worker.running import Batches, Numbers, above, rows, topology, worker_of
+from tests.worker.test_arrow_bolts import BatchEach, PassBatch
 
 TOTAL = 200
 SPOUTS = pytest.mark.parametrize("spout", [Numbers, Batches])
@@ -215,20 +216,6 @@ def test_a_batch_of_an_async_bolt_belongs_to_its_request(ordered, caplog):
     caplog.set_level(logging.CRITICAL)
     found, _ = run(Numbers, AsyncBatches, {"topology.async.ordered": ordered, **ONE_RETRY})
     assert sorted(found) == [(n,) for n in range(TOTAL)]
-
-
-class BatchEach(Bolt):
-    outputs = ["n long"]
-
-    def process(self, tup):
-        self.emit_batch(pa.record_batch([pa.array([tup.values.n])], names=["n"]))
-
-
-class PassBatch(ArrowBolt):
-    outputs = ["n long"]
-
-    def process_batch(self, batch):
-        self.emit_batch(batch)
 
 
 @pytest.mark.parametrize(("bolt", "known"), [(BatchEach, True), (PassBatch, False)])

@@ -20,6 +20,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from tests.sizes import sized
 from tests.worker.running import Batches, N, Numbers, Pass, numbers, pair, rows, topology, worker_of
+from tests.worker.threads import Endless
 
 SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
 
@@ -233,15 +234,6 @@ def test_a_stream_that_is_not_wanted_is_dropped():
 
 
 # --- spouts without offsets ---
-
-
-class Endless(Spout):
-    outputs = ["n long"]
-    at = 0
-
-    def next_tuple(self):
-        self.emit((self.at,))
-        self.at += 1
 
 
 def test_slices_by_permits():
