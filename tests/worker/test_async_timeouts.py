@@ -13,7 +13,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
 from pystorm_source.worker import OutputPlan, Worker
 from tests.worker.async_bolts import DROPPED, ORDERED, Ids, Waits, keys, line, values
-from tests.worker.running import Numbers, numbers, topology, worker_of
+from tests.worker.running import Numbers, above, numbers, topology, worker_of
 
 
 @ORDERED
@@ -250,8 +250,7 @@ class InSteps(AsyncBolt):
 
 def rows_of_a_slow_sink(cls, clock, seconds, **options):
     """The numbers of a range whose rows are taken so many seconds after one another, and the counts."""
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=cls.spec(inputs=[s])), "b", overrides=keys(**options), clock=clock, batch_rows=5)
+    worker = above(cls, overrides=keys(**options), clock=clock, batch_rows=5)
     found = []
     try:
         for batch in worker.run("s", "p", 0, 100):

@@ -7,7 +7,7 @@ import pytest
 from pystorm_source import AsyncBolt, Bolt
 from pystorm_source.clock import ManualClock
 from pystorm_source.worker.component_columns import SLOTS
-from tests.worker.running import Numbers, Pass, rows, topology, worker_of
+from tests.worker.running import Pass, above, rows
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -20,9 +20,8 @@ def made():
     workers = []
 
     def make(bolt=Pass, clock=None, **overrides):
-        s = Numbers.spec()
         overrides = {key.replace("__", "."): value for key, value in overrides.items()}
-        workers.append(worker_of(topology(s=s, b=bolt.spec(inputs=[s])), "b", overrides=overrides, clock=clock))
+        workers.append(above(bolt, overrides=overrides, clock=clock))
         return workers[-1]
 
     yield make

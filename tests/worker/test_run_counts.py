@@ -10,7 +10,7 @@ from cython_core.primitives.latency_histogram import LatencyHistogram
 from pystorm_source import Bolt, Spout
 from pystorm_source.worker.run_counts import _difference
 from tests.sizes import sized
-from tests.worker.running import Numbers, Pass, rows, topology, worker_of
+from tests.worker.running import Numbers, Pass, above, rows, topology, worker_of
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -111,8 +111,7 @@ def test_the_stall_of_several_tasks_at_once_counts_once(made):
             time.sleep(0.002)
             return super().next_tuple()
 
-    s = Slow.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s], par=4)), "b", overrides={"topology.scheduler": "threads"})
+    worker = above(Pass, Slow, par=4, overrides={"topology.scheduler": "threads"})
     rows(worker.run("s", "p", 0, 50))
     assert 0.08 <= worker.last_run().stalls["input_empty"] <= worker.report()["seconds"]
     worker.stop()

@@ -13,8 +13,8 @@ import pytest
 from pystorm_source import Bolt, Grouping, Spout
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
-from tests.worker.running import Numbers, Pass, numbers, rows, topology, worker_of
-from tests.worker.threads import Endless, above, gated, threads_of_workers, until
+from tests.worker.running import Numbers, Pass, above, numbers, rows, topology, worker_of
+from tests.worker.threads import Endless, gated, threads_of_workers, until
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures("no_thread_is_left")]
 
@@ -166,8 +166,7 @@ def test_no_tree_times_out_while_the_last_rows_wait_to_be_taken():
             held.append(tup)
 
     driver, held, finished = threading.current_thread(), [], []
-    s = Told.spec()
-    worker = worker_of(topology(s=s, b=Keeps.spec(inputs=[s])), "b", clock=clock)
+    worker = above(Keeps, Told, clock=clock)
     found = []
     for batch in worker.run_round({}):
         clock.advance(40)  # longer than the time-out
