@@ -11,8 +11,6 @@ Kind = Literal["counter", "gauge"]
 COMMON = ("query", "run", "topology")
 """Labels of every metric: the query's name or id, Spark's id of the run, the topology's name."""
 
-COMPONENT = ("component",)
-
 
 class Definition(NamedTuple):
     """A metric. ``labels``: beyond the common ones. ``unit``: ``seconds``, or empty for numbers and shares."""
