@@ -59,8 +59,6 @@ DEBUG_DIRECTIVES = RELEASE_DIRECTIVES | {
 RELEASE_ARGS = ["-O3", "-g0", "-DNDEBUG", "-fno-asynchronous-unwind-tables"]
 COMPILE_ARGS = ["-std=c11", "-Wall", "-Wno-unused-function"]
 COMPILE_ARGS += ["-O1", "-g", "-UNDEBUG", "-DPYSTORM_DEBUG=1"] if DEBUG else RELEASE_ARGS
-if platform.system() == "Windows":
-    COMPILE_ARGS = ["/std:c11", "/O2"]
 COMPILE_ARGS += os.environ.get("PYSTORM_CFLAGS", "").split()
 
 # Compiled for size, to two thirds of it: they run once per component, batch or error, or wait for Python in each call.
@@ -78,7 +76,7 @@ SMALL = {
     "cython_core.schedulers.schedulers",
     "cython_core.timing.timers",
 }
-SMALL_ARGS = [] if DEBUG or platform.system() == "Windows" else ["-Os"]
+SMALL_ARGS = [] if DEBUG else ["-Os"]
 LINK_ARGS = os.environ.get("PYSTORM_LDFLAGS", "").split()
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -253,53 +253,15 @@ class Component:
             code="PYSTORM_NOT_SUPPORTED",
         )
 
-    def read_message(self) -> NoReturn:
-        """pystorm's reader of its pipe.
-
-        Raises:
-            NotSupportedError: always: there is no pipe to Storm.
-        """
-        self._no_pipe("read_message")
-
-    def read_command(self) -> NoReturn:
-        """As ``read_message``.
-
-        Raises:
-            NotSupportedError: always.
-        """
-        self._no_pipe("read_command")
-
     def read_task_ids(self) -> NoReturn:
-        """As ``read_message``.
+        """What an old unit test replaces beside ``send_message``: the ids that Storm answers to an emit.
 
         Raises:
-            NotSupportedError: always.
+            NotSupportedError: called as it is: there is no pipe to Storm.
         """
-        self._no_pipe("read_task_ids")
-
-    def read_handshake(self) -> NoReturn:
-        """As ``read_message``.
-
-        Raises:
-            NotSupportedError: always.
-        """
-        self._no_pipe("read_handshake")
-
-    def read_tuple(self) -> NoReturn:
-        """As ``read_message``.
-
-        Raises:
-            NotSupportedError: always.
-        """
-        self._no_pipe("read_tuple")
-
-    def _run(self) -> NoReturn:
-        self._no_pipe("_run")
-
-    def _no_pipe(self, method: str) -> NoReturn:
         raise NotSupportedError(
             "there is no pipe to Storm: the engine calls process, next_tuple, ack and fail; in a test, call these or "
-            f"run the topology. Given: {type(self).__name__}.{method}()",
+            f"run the topology. Given: {type(self).__name__}.read_task_ids()",
             code="PYSTORM_NOT_SUPPORTED",
         )
 

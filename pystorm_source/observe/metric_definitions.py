@@ -12,8 +12,6 @@ COMMON = ("query", "run", "topology", "use")
 """Labels of every metric: the query's name or id, Spark's id of the run, the topology's name, and what tells uses of
 one topology apart."""
 
-COMPONENT = ("component",)
-
 
 class Definition(NamedTuple):
     """A metric. ``labels``: beyond the common ones. ``unit``: ``seconds``, or empty for numbers and shares."""
