@@ -84,8 +84,9 @@ def chain(length: int) -> type[Topology]:
 
 def report_of(worker: Worker, partition: str = "0", with_components: bool = True) -> RangeReport:
     """The report of the worker's last run, as a task sends it."""
+    counts = worker.last_run()
     return RangeReport.of(
-        worker.last_run(),
+        counts if with_components else counts._replace(components=None),
         batch="0123456789abcdef",
         spout="spout",
         partition=partition,
@@ -94,7 +95,6 @@ def report_of(worker: Worker, partition: str = "0", with_components: bool = True
         attempt=0,
         offsets=RANGE,
         seconds=1.0,
-        components=worker.last_components() if with_components else None,
     )
 
 

@@ -45,15 +45,15 @@ const COMPONENT_COLUMNS = [
 const LOSS_COLUMNS = [
   ["component", (c) => c.name],
   ["failed", (c) => count(c.total?.failed), true],
-  ["retried", (c) => count(c.total?.retried), true],
+  ["retried", (c) => count(c.total?.retries), true],
   ["timed out", (c) => count(c.total?.timedOut), true],
-  ["dead letters", (c) => count(c.total?.deadLettered), true],
+  ["dead letters", (c) => count(c.total?.deadLetters), true],
   ["of these dropped", (c) => count(c.total?.dropped), true],
   ["skipped", (c) => count(c.total?.skipped), true],
   ["errors", (c) => count(c.total?.errors), true],
 ];
 
-const LOSSES = ["failed", "retried", "timedOut", "deadLettered", "dropped", "skipped", "errors"];
+const LOSSES = ["failed", "retries", "timedOut", "deadLetters", "dropped", "skipped", "errors"];
 
 const EDGE_COLUMNS = [
   ["from", (e) => e.source],

@@ -84,7 +84,7 @@ def test_the_headline_says_what_to_change(browser, tmp_path):
 def test_a_tuple_that_failed_is_counted_once(browser, tmp_path):
     """It has failed at its bolt, and its tree at the spout."""
     record = orders(119)
-    failed = {"orders": Counts(failed=7), "price": Counts(failed=7, retried=7)}
+    failed = {"orders": Counts(failed=7), "price": Counts(failed=7, retries=7)}
     components = tuple(
         msgspec.structs.replace(each, total=failed.get(each.name, Counts())) for each in record.topology.components
     )
