@@ -4,13 +4,15 @@
 written by hand.
 """
 
+import inspect
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pystorm_source.observe.metric_definitions import OF_COMPONENTS, OF_QUERIES, Definition
-from pystorm_source.records.counts import ROWS, Count
+from pystorm_source.records.counts import ROWS, Count, Counts, TaskCounts
 
+_ATTRIBUTES = f"{inspect.getdoc(Counts)}\n{inspect.getdoc(TaskCounts)}\n"
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -22,7 +24,7 @@ def counters() -> str:
         {
             "counts": _table(
                 ["count", "unit", "meaning", "exact"],
-                ([f"`{name}`", row.unit, _meaning(row), row.exact] for name, row in ROWS.items()),
+                ([f"`{name}`", row.unit, _meaning(name, row), row.exact] for name, row in ROWS.items()),
             ),
             "columns": _table(
                 ["column", "unit", "in Prometheus"],
@@ -37,9 +39,11 @@ def metrics() -> str:
     return _filled("docs/METRICS.md", {"components": _metrics(OF_COMPONENTS), "queries": _metrics(OF_QUERIES)})
 
 
-def _meaning(row: Count) -> str:
-    more = row.more[:1].upper() + row.more[1:]
-    return f"{row.meaning}. {more}" if row.meaning and more else row.meaning or row.more
+def _meaning(name: str, row: Count) -> str:
+    """What the row says, and what the docstring of its class says besides."""
+    said = re.search(rf"^    {name} \(\w+\): (.*\n(?: {{8}}.*\n)*)", _ATTRIBUTES, re.MULTILINE)
+    more = " ".join(said[1].split()).replace("``", "`") if said else ""
+    return f"{row.meaning}. {more[:1].upper()}{more[1:]}" if row.meaning and more else row.meaning or more
 
 
 def _adds(row: Count) -> str:

@@ -22,7 +22,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
 
 
 class Count(NamedTuple):
-    """A row. ``meaning`` continues ``unit``: ``emits`` ``of tuples that had failed``; ``more``: for the page alone.
+    """A row. ``meaning`` continues ``unit``: ``emits`` ``of tuples that had failed``; what is to be
+    said besides stands in the docstring of its class.
 
     ``adds``: ``sum``; ``max``, of several tasks the largest; ``now``, a sum that can fall, so that no difference is
     taken. ``wire``: the name of its column in a task's report, short for those that nearly every report has; empty if
@@ -31,7 +32,6 @@ class Count(NamedTuple):
 
     unit: str
     meaning: str
-    more: str = ""
     adds: Literal["sum", "max", "now"] = "sum"
     wire: str = ""
     metric: str = ""
@@ -44,85 +44,43 @@ class Count(NamedTuple):
 
 
 class Counts(Record, frozen=True, kw_only=True):
-    """What a component did. docs/COUNTERS.md explains each count: it is printed from these rows."""
+    """What a component did. docs/COUNTERS.md explains each count: it is printed from the rows and these attributes.
 
-    executed: Annotated[
-        int,
-        Count(
-            "calls",
-            "that did something",
-            "of `next_tuple`: that emitted, ended the range or raised; of `next_batch`; of `process`; of "
-            "`process_batch` of an `ArrowBolt`: the rows that it got",
-            wire="x",
-            metric="execute_count",
-        ),
-    ] = 0
-    emitted: Annotated[
-        int,
-        Count(
-            "tuples",
-            "emitted",
-            "on all streams; a batch counts its rows, here and below; the `Input` of a sink also emits the dead "
-            "letters of its folder",
-            metric="emit_count",
-        ),
-    ] = 0
-    transferred: Annotated[
-        int,
-        Count("tuples", "handed to receiving tasks", "one emit counts once per receiver", metric="transfer_count"),
-    ] = 0
-    acked: Annotated[
-        int,
-        Count(
-            "tuples",
-            "acked; of a spout, tuple trees",
-            "if an `ArrowBolt` fails some rows of a batch, `fail(batch, rows=mask)`, the others count as acked; they "
-            "come again, and count again",
-            wire="a",
-            metric="ack_count",
-        ),
-    ] = 0
+    Attributes:
+        executed (int): of ``next_tuple``: that emitted, ended the range or raised; of ``next_batch``; of ``process``;
+            of ``process_batch`` of an ``ArrowBolt``: the rows that it got
+        emitted (int): on all streams; a batch counts its rows, here and below; the ``Input`` of a sink also emits the
+            dead letters of its folder
+        transferred (int): one emit counts once per receiver
+        acked (int): if an ``ArrowBolt`` fails some rows of a batch, ``fail(batch, rows=mask)``, the others count as
+            acked; they come again, and count again
+        retries (int): by the engine, or by a ``ReliableSpout`` (spouts)
+        timed_out (int): ``topology.message.timeout.secs`` of a spout, ``topology.async.request.timeout.secs`` of an
+            ``AsyncBolt``
+        dead_letters (int): records that cannot be decoded among them (spouts)
+        dropped (int): ``topology.dead.letter=drop``, or a stream that is not read (spouts)
+        errors (int): that did not end the run, or that a component has reported by ``raise_exception``; in progress
+            also the one that ended an attempt
+        ended_requests (int): calls of ``process``, and of ``process_tick`` if it is async; those that timed out or were
+            cancelled, too
+        request_seconds (float): each until the turn that noticed its end; one that waits for a permit begins when it
+            gets it. ``request_seconds / ended_requests`` is the mean of a request
+    """
+
+    executed: Annotated[int, Count("calls", "that did something", wire="x", metric="execute_count")] = 0
+    emitted: Annotated[int, Count("tuples", "emitted", metric="emit_count")] = 0
+    transferred: Annotated[int, Count("tuples", "handed to receiving tasks", metric="transfer_count")] = 0
+    acked: Annotated[int, Count("tuples", "acked; of a spout, tuple trees", wire="a", metric="ack_count")] = 0
     failed: Annotated[int, Count("tuples", "failed; of a spout, tuple trees", wire="failed", metric="fail_count")] = 0
-    retries: Annotated[
-        int,
-        Count(
-            "emits",
-            "of tuples that had failed",
-            "by the engine, or by a `ReliableSpout` (spouts)",
-            wire="retries",
-            metric="retry_count",
-        ),
-    ] = 0
+    retries: Annotated[int, Count("emits", "of tuples that had failed", wire="retries", metric="retry_count")] = 0
     timed_out: Annotated[
-        int,
-        Count(
-            "tuple trees or requests",
-            "that ran out of time",
-            "`topology.message.timeout.secs` of a spout, `topology.async.request.timeout.secs` of an `AsyncBolt`",
-            wire="timed_out",
-            metric="timeout_count",
-        ),
+        int, Count("tuple trees or requests", "that ran out of time", wire="timed_out", metric="timeout_count")
     ] = 0
     dead_letters: Annotated[
         int,
-        Count(
-            "tuples",
-            "that still failed after their last retry",
-            "records that cannot be decoded among them (spouts)",
-            wire="dead_letters",
-            metric="dead_letter_count",
-        ),
+        Count("tuples", "that still failed after their last retry", wire="dead_letters", metric="dead_letter_count"),
     ] = 0
-    dropped: Annotated[
-        int,
-        Count(
-            "dead letters",
-            "that left no row",
-            "`topology.dead.letter=drop`, or a stream that is not read (spouts)",
-            wire="dropped",
-            metric="drop_count",
-        ),
-    ] = 0
+    dropped: Annotated[int, Count("dead letters", "that left no row", wire="dropped", metric="drop_count")] = 0
     skipped: Annotated[
         int,
         Count(
@@ -132,17 +90,18 @@ class Counts(Record, frozen=True, kw_only=True):
             metric="skip_count",
         ),
     ] = 0
-    errors: Annotated[
-        int,
-        Count(
-            "exceptions",
-            "",
-            "that did not end the run, or that a component has reported by `raise_exception`; in progress also the one "
-            "that ended an attempt",
-            wire="errors",
-            metric="error_count",
-        ),
+    errors: Annotated[int, Count("exceptions", "", wire="errors", metric="error_count")] = 0
+    ended_requests: Annotated[
+        int, Count("requests", "of an AsyncBolt that have ended", wire="er", metric="request_count")
     ] = 0
+    request_seconds: Annotated[
+        float, Count("seconds", "that the requests of an AsyncBolt took", wire="rs", metric="request_time")
+    ] = 0.0
+
+    @property
+    def mean_request(self) -> float:
+        """Seconds that a request of an AsyncBolt took; 0.0 if none has ended."""
+        return self.request_seconds / self.ended_requests if self.ended_requests else 0.0
 
     def __add__(self, other: "Counts") -> Self:
         """Of both together: sums, and the larger of what does not add up."""
@@ -159,17 +118,21 @@ class Counts(Record, frozen=True, kw_only=True):
 
 
 class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
-    """The counts of one task, or of all tasks of a component in a worker."""
+    """The counts of one task, or of all tasks of a component in a worker.
+
+    Attributes:
+        refused (int): ``Hopeless``, or ``never`` in ``topology.retry.on`` (spouts); admission control ignores them
+        queue_high_mark (int): of a component: the largest of its tasks
+        pending_high_mark (int): trees of a spout at the end of its turns, requests of an ``AsyncBolt``; of a component:
+            the largest of its tasks
+        pending_emits_high_mark (int): that is what one call emitted beyond it; of a component: the largest of its tasks
+        tuples_published (int): under ``threads``, what goes to all tasks of a bolt counts once
+        request_limit (int): ``topology.async.max.pending``, or what ``adaptive`` has found
+        busy_seconds (float): calls, ticks, verdicts, publishing
+    """
 
     duplicate_verdicts: Annotated[int, Count("tuples", "acked or failed that already had a verdict")] = 0
-    refused: Annotated[
-        int,
-        Count(
-            "tuple trees",
-            "that failed and that no retry helps",
-            "`Hopeless`, or `never` in `topology.retry.on` (spouts); admission control ignores them",
-        ),
-    ] = 0
+    refused: Annotated[int, Count("tuple trees", "that failed and that no retry helps")] = 0
     unsettled: Annotated[
         int, Count("tuple trees", "of a spout without a verdict yet", adds="now", exact="between turns")
     ] = 0
@@ -178,66 +141,20 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
     insert_failures: Annotated[int, Count("offers", "to the task's receive queue that did not go in as a whole")] = 0
     queue_population: Annotated[int, Count("tuples", "in its receive queue now", adds="now")] = 0
     queue_high_mark: Annotated[
-        int,
-        Count(
-            "tuples",
-            "that its receive queue has held, at most",
-            "of a component: the largest of its tasks",
-            adds="max",
-            wire="q",
-        ),
+        int, Count("tuples", "that its receive queue has held, at most", adds="max", wire="q")
     ] = 0
     pending_high_mark: Annotated[
-        int,
-        Count(
-            "open tuple trees or requests",
-            "in the last range, at most",
-            "trees of a spout at the end of its turns, requests of an `AsyncBolt`; of a component: the largest of its "
-            "tasks",
-            adds="max",
-            wire="ph",
-        ),
+        int, Count("open tuple trees or requests", "in the last range, at most", adds="max", wire="ph")
     ] = 0
     pending_emits_high_mark: Annotated[
-        int,
-        Count(
-            "tuples",
-            "that have waited in the task for room in a full queue, at most",
-            "that is what one call emitted beyond it; of a component: the largest of its tasks",
-            adds="max",
-        ),
+        int, Count("tuples", "that have waited in the task for room in a full queue, at most", adds="max")
     ] = 0
-    tuples_published: Annotated[
-        int,
-        Count(
-            "tuples",
-            "that the task put into receive queues",
-            "under `threads`, what goes to all tasks of a bolt counts once",
-            wire="p",
-        ),
-    ] = 0
+    tuples_published: Annotated[int, Count("tuples", "that the task put into receive queues", wire="p")] = 0
     batches_published: Annotated[int, Count("batches", "of these tuples", wire="n")] = 0
     pending_requests: Annotated[int, Count("requests", "of an `AsyncBolt` that are under way now", adds="now")] = 0
-    request_limit: Annotated[
-        int,
-        Count(
-            "requests",
-            "of an `AsyncBolt` that may be under way now",
-            "`topology.async.max.pending`, or what `adaptive` has found",
-            adds="now",
-        ),
-    ] = 0
+    request_limit: Annotated[int, Count("requests", "of an `AsyncBolt` that may be under way now", adds="now")] = 0
     cancelled_requests: Annotated[int, Count("requests", "whose tuple's tree had failed meanwhile")] = 0
-    busy_seconds: Annotated[
-        float,
-        Count(
-            "seconds",
-            "in turns with work",
-            "calls, ticks, verdicts, publishing",
-            wire="b",
-            exact="at the end of a turn",
-        ),
-    ] = 0.0
+    busy_seconds: Annotated[float, Count("seconds", "in turns with work", wire="b", exact="at the end of a turn")] = 0.0
 
 
 def rows_of(table: type[Counts]) -> dict[str, Count]:

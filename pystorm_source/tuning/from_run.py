@@ -9,7 +9,6 @@ from pystorm_source.records.counts import Counts
 from pystorm_source.records.record import ComponentProgress, Latency, LimitProgress
 from pystorm_source.tuning.observed import Observed
 
-COUNTED = ("executed", "emitted", "transferred", "acked", "failed", "timed_out")
 LATENCY = ("count", "mean", "p50", "p99", "max")
 
 
@@ -76,7 +75,7 @@ def _component(plan: Plan, component: ComponentPlan, counts: Mapping[str, Any], 
         name=component.name,
         kind="spout" if component.is_spout else "bolt",
         tasks=len(tasks),
-        batch=Counts(**{name: counts.get(name, 0) for name in COUNTED}),
+        batch=Counts(**{name: counts.get(name, 0) for name in Counts.__struct_fields__}),
         execute=Latency(**{name: latency.get(name, 0) for name in LATENCY}),
         # As in records: under inline all tasks share one thread, under threads the busiest task counts.
         capacity=(sum(busy) if plan.options.scheduler == "inline" else max(busy)) * share,

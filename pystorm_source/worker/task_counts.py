@@ -41,6 +41,8 @@ _OF_ASYNC_BOLTS = {
     "timed_out": "timed_out",
     "cancelled_requests": "cancelled",
     "pending_requests": "in_flight",
+    "ended_requests": "ended_requests",
+    "request_seconds": "request_seconds",
     "pending_high_mark": "pending_high_mark",
     "request_limit": "max_pending",
 }

@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from pystorm_source.records.record import Counts, Metric, PystormProgress, topology_of
+from pystorm_source.records.record import Metric, PystormProgress, topology_of
 from tests.records.samples import progress
 
 
@@ -30,10 +30,6 @@ def test_a_line_that_was_cut_off_is_refused() -> None:
 def test_a_section_that_is_none_of_ours_is_no_topology() -> None:
     assert topology_of({"components": 5}) is None
     assert topology_of(None) is None
-
-
-def test_counts_add_up_field_by_field() -> None:
-    assert Counts(executed=1, errors=2) + Counts(executed=3) == Counts(executed=4, errors=2)
 
 
 def test_the_bottleneck_is_that_of_the_topology() -> None:

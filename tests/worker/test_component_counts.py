@@ -1,6 +1,7 @@
 """Counts of a run by component, as a task reports them."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -103,6 +104,34 @@ def test_requests_under_way_of_an_async_bolt(made, scheduler):
     assert worker.last_run().components.pending_high_mark[1] == 7
     rows(worker.run("s", "p", 30, 32))
     assert worker.last_run().components.pending_high_mark[1] == 2
+
+
+@SCHEDULED
+def test_a_request_takes_as_long_as_its_service_however_little_the_thread_works(made, scheduler):
+    class Asks(AsyncBolt):
+        outputs = ["n long"]
+
+        async def process(self, tup):
+            await asyncio.sleep(0.05)
+            self.emit(tup.values)
+
+    worker = made(Asks, topology__scheduler=scheduler, topology__async__max__pending=20)
+    for start, end in ((0, 40), (40, 41)):
+        began = time.monotonic()
+        rows(worker.run("s", "p", start, end))
+        found, passed = worker.last_run().components, time.monotonic() - began
+        assert found.ended_requests == (0, end - start)
+        assert 0.0499 <= found.request_seconds[1] / (end - start) <= passed
+    counts = worker.report()["components"]["b"]
+    assert (counts["ended_requests"], counts["pending_requests"]) == (41, 0)
+    assert counts["latency"]["mean"] < 0.05 <= counts["request_seconds"] / 41
+
+
+def test_other_bolts_have_no_requests(made):
+    worker = made()
+    rows(worker.run("s", "p", 0, 10))
+    found = worker.last_run().components
+    assert found.ended_requests == found.request_seconds == ()
 
 
 @SCHEDULED

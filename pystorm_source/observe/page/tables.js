@@ -37,6 +37,7 @@ const COMPONENT_COLUMNS = [
   ["executed in all", (c) => count(c.total?.executed), true],
   ["mean of a call", (c) => duration(c.execute?.mean), true],
   ["99 % of calls", (c) => duration(c.execute?.p99), true],
+  ["a request takes", (c) => (c.batch?.endedRequests ? duration(meanRequest(c)) : ""), true],
   ["complete, 99 %", (c) => duration(c.complete?.p99), true],
   ["fill of a batch", (c) => decimal(c.batchFill), true],
   ["most pending", (c) => count(c.pendingHighMark), true],
