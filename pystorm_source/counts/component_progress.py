@@ -133,7 +133,7 @@ class TopologyView:
         return Counts(
             emitted=sum(stream.emitted for stream in streams),
             transferred=sum(stream.transferred for stream in streams),
-            **{name: round(sums.of[name][place], 6) for name in SHOWN},
+            **{name: round(value, 6) for name in SHOWN if (value := sums.of[name][place])},  # JSON leaves zeros out
         )
 
     def _stream_counts(self, component: ComponentPlan, sums: ComponentSums) -> dict[str, StreamCounts]:

@@ -113,8 +113,8 @@ class Counts(Record, frozen=True, kw_only=True):
 
     def _with(self, other: "Counts", how: Sequence[Callable[[Any, Any], Any]]) -> Self:
         names = self.__struct_fields__
-        own, others = astuple(self), astuple(other)
-        return type(self)(**{name: each(a, b) for name, each, a, b in zip(names, how, own, others, strict=False)})
+        values = map(lambda each, a, b: each(a, b), how, astuple(self), astuple(other))
+        return type(self)(**{name: value for name, value in zip(names, values, strict=True) if value})
 
 
 class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):

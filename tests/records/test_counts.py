@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 
 from pystorm_source.observe.metric_definitions import DEFINITIONS
 from pystorm_source.records.counts import BY_STREAM, REPORTED, ROWS, SHOWN, Counts, TaskCounts
+from pystorm_source.types.json_values import utf8_json
 from pystorm_source.worker import task_counts
 
 numbers = st.integers(0, 2**53)
@@ -31,7 +32,9 @@ def test_what_was_counted_since_is_what_was_added(earlier, since):
 
 
 def test_records_add_up_alike():
-    assert Counts(executed=1, errors=2) + Counts(executed=3) == Counts(executed=4, errors=2)
+    both = Counts(executed=1, errors=2) + Counts(executed=3)
+    assert both == Counts(executed=4, errors=2)
+    assert utf8_json(both) == b'{"executed":4,"errors":2}'
 
 
 def test_every_count_is_read_out_of_an_executor():
