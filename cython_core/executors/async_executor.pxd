@@ -112,6 +112,8 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef readonly long max_pending          # requests that may be under way now
     cdef AdaptiveLimit adaptive             # finds it; None: it is given
     cdef double settling_at                 # the clock, without the time between runs, as its requests end
+    cdef readonly unsigned long long ended_requests
+    cdef readonly double request_seconds    # that these took, each from its begin to the turn that settled it
     cdef readonly object request_timeout    # seconds; None: never
     cdef Purgatory purgatory                # of the requests; their one key is the task
     cdef double rested                      # seconds between runs: no time-out passes in them

@@ -252,10 +252,11 @@ cdef class AsyncExecutor(BoltExecutor):
         self.line.thread = PyThread_get_thread_ident()
         set_current_collector(self.collector)
         self.loop.turn()
+        self.settling_at = self.monotonic() - self.rested
         ended = self.settle_finished()
         # Order: behind what has come meanwhile, so that none fails for the time that the thread was busy elsewhere.
         if self.in_flight > 0:
-            self.purgatory.advance(self.monotonic() - self.rested)
+            self.purgatory.advance(self.settling_at)
             self.fail_expired()
         if self.line.resumed:
             self.restart_resumed()
@@ -279,12 +280,14 @@ cdef class AsyncExecutor(BoltExecutor):
         return 0
 
     cdef long settle_finished(self) except -1:
+        cdef AsyncRequest request
         cdef long ended = 0
-        if self.adaptive is not None and self.line.finished:
-            self.settling_at = self.monotonic() - self.rested
         while self.line.finished:
             ended += 1
-            self.end_request(<AsyncRequest>self.line.finished.popleft())
+            request = <AsyncRequest>self.line.finished.popleft()
+            self.ended_requests += 1
+            self.request_seconds += self.settling_at - request.begun
+            self.end_request(request)
         return ended
 
     cdef int end_request(self, AsyncRequest request) except -1:

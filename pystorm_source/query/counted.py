@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from pystorm_source.query.operator_outages import outages_of
+from pystorm_source.records.counts import Counts
 from pystorm_source.records.from_spark import rows_of, seconds_of
-from pystorm_source.records.record import Counts, PystormProgress, TopologyProgress
+from pystorm_source.records.record import PystormProgress, TopologyProgress
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

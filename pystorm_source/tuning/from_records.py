@@ -9,9 +9,9 @@ import msgspec
 
 from pystorm_source.errors import OptionError, given
 from pystorm_source.records.bottleneck import MOSTLY
+from pystorm_source.records.counts import Counts
 from pystorm_source.records.record import (
     ComponentProgress,
-    Counts,
     Latency,
     LimitProgress,
     PystormProgress,

@@ -24,8 +24,7 @@ from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.advice import Advice
 from pystorm_source.worker.component_calls import ComponentCalls
-from pystorm_source.worker.component_columns import ComponentColumns
-from pystorm_source.worker.component_counts import ComponentLook, ComponentMeter
+from pystorm_source.worker.component_counts import ComponentMeter, Look
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.failure_rules import FailureRules
 from pystorm_source.worker.input_place import InputPlace
@@ -33,7 +32,7 @@ from pystorm_source.worker.micro_batch import MicroBatch
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
-from pystorm_source.worker.run_counts import Look, RunCounts, begun, between
+from pystorm_source.worker.run_counts import RunCounts
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
 from pystorm_source.worker.wiring import Wiring
 
@@ -95,9 +94,8 @@ class Worker:
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout, rules, seed)
         self._seconds = 0.0
         self._meter = ComponentMeter(plan, self.executors)
-        self._before = begun(self.executors)
-        self._components_before = self._meter.begin()
-        self._components_last: ComponentLook | None = None
+        self._before = self._meter.begin()
+        self._last: Look | None = None
 
     def _retries_of(self, spout: SpoutExecutor, rules: Mapping[str, FailureRules], seed: int | None) -> Retries:
         options = self.plan.component(spout.component).options
@@ -311,9 +309,8 @@ class Worker:
         self.broken = True
         began = self.clock.monotonic()
         self._micro_batch = self._new_micro_batch()
-        self._before = begun(self.executors)
-        self._components_before = self._meter.begin(self._components_last)
-        self._components_last = None
+        self._before = self._meter.begin(self._last)
+        self._last = None
         self._calls.begin()
         try:
             with self._watched():
@@ -371,14 +368,10 @@ class Worker:
 
     def last_run(self) -> RunCounts:
         """The counts of the last run alone, up to now."""
-        return between(self._before, Look.at(self.executors), self.executors, self._micro_batch.rows)
-
-    def last_components(self) -> ComponentColumns:
-        """The counts of the last run alone, by component."""
         now = self._meter.look()
         if not self.broken:  # the run has come to its end
-            self._components_last = now
-        return self._meter.columns(self._components_before, now, self.clock.wall())
+            self._last = now
+        return self._meter.between(self._before, now, self._micro_batch.rows, self.clock.wall())
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""

@@ -81,7 +81,7 @@ def test_the_counts_are_those_of_a_model_whatever_becomes_of_dead_letters(
     assert found["first"] == (11, 9, 9, 2, 2)
     assert found["last"] == (9, 9, 9, 0, 0)
     assert found["rows"][1:4] == (11 + letter, 9, 2)
-    assert (rows.retried, rows.dead_lettered, rows.dropped) == (1, 1, int(letters == "drop"))
+    assert (rows.retries, rows.dead_letters, rows.dropped) == (1, 1, int(letters == "drop"))
 
 
 @pytest.mark.parametrize("seen", [{}, {"count": 3}, *({REPORTS: odd} for odd in (3, [3], ["{"], ["\udcff"]))])

@@ -113,7 +113,7 @@ def test_requests_of_trees_that_time_out_are_cancelled_and_counted(ordered):
     assert Ids.verdicts == {n: "ack" if n in acked else "fail" for n in range(20)}
     assert sorted(Sleeps.cancelled) == list(range(1, 20, 2))
     counts = worker.report()["components"]["b0"]
-    assert [counts[f"{what}_requests"] for what in ("pending", "timed_out", "cancelled")] == [0, 0, 10]
+    assert [counts[name] for name in ("pending_requests", "timed_out", "cancelled_requests")] == [0, 0, 10]
     assert 2 <= clock.now < 5
     worker.stop()
 

@@ -23,7 +23,6 @@ from pystorm_source.options import EngineOptions, parse
 from pystorm_source.testing import run_topology
 from pystorm_source.testing.run import run_watched
 from pystorm_source.worker.failure_rules import FailureRules
-from pystorm_source.worker.run_counts import Look
 from tests.sizes import sized
 from tests.worker.running import Batches, Numbers, above, numbers, pair, worker_of
 
@@ -366,7 +365,7 @@ def test_what_no_retry_helps_is_counted_apart(error, refused):
 
     workers = []
     run_watched(made(Refuses), STREAM, on_worker=workers.append)
-    assert sum(Look.at(worker.executors).refused for worker in workers) == refused
+    assert sum(worker.report()["components"]["s"]["refused"] for worker in workers) == refused
 
 
 class Refused(Bolt):

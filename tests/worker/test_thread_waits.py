@@ -170,7 +170,7 @@ def test_spouts_with_verdicts_that_wait_for_room_let_one_another_sleep():
     assert numbers(worker.run_round({})) == []
     counts = worker.report()["components"]
     assert counts["slow"]["executed"] + counts["slow"]["skipped"] == 30
-    assert sum(counts[spout.label]["stalls"] for spout in spouts) < 10 * 30
+    assert sum(counts[spout.label]["stalled_turns"] for spout in spouts) < 10 * 30
     worker.stop()
 
 

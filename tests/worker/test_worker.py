@@ -451,7 +451,7 @@ def test_the_report_counts_and_is_json():
     assert (report["topology"], report["rows"], report["batches"], report["seconds"]) == ("Made", 5, 1, 0.0)
     spout = {
         "executed": 15, "emitted": 15, "transferred": 15, "acked": 15, "failed": 0, "duplicate_verdicts": 0,
-        "unsettled": 0, "errors": 0, "ticks": 0, "stalls": 0, "queue_high_mark": 0,
+        "unsettled": 0, "errors": 0, "ticks": 0, "stalled_turns": 0, "queue_high_mark": 0,
     }  # fmt: skip
     assert report["components"]["s"].items() >= (spout | {"executed": report["components"]["s"]["executed"]}).items()
     assert report["components"]["b"]["acked"] == 15

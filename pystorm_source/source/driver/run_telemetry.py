@@ -52,11 +52,12 @@ class RunTelemetry:
             clock,
             topology=self.counts.topology,
             dropped=lambda: self.receiver.dropped,
+            queue_capacity=plan.queue_capacity,
             folder=request.options.progress_path,
             here=recorded,
             outages=self.leases.outages if self.leases is not None else tuple,
         )
-        self._summary = ReportSummary()
+        self._summary = ReportSummary(plan.queue_capacity)
         self._throttle_log = ThrottleLog(clock)
         self._warned: set[str] = set()
         self._backlog: Backlog | None = None
