@@ -33,8 +33,8 @@ from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from benchmarks.rungs.through_spark import MICRO_BATCH_SECONDS, Case, Load, micro_batches
 from pystorm_source.api import Topology
+from pystorm_source.channel.client import RunnerClient
 from pystorm_source.channel.reports.endpoint import Runner
-from pystorm_source.channel.reports.sender import FeedbackClient
 from pystorm_source.channel.reports.server import ReportServer
 from pystorm_source.channel.reports.task_report import RangeReport, decode, encode
 from pystorm_source.counts.query_counts import QueryCounts
@@ -124,7 +124,7 @@ def reports(settings: Settings) -> Iterator[Record]:
     )
     server = ReportServer("127.0.0.1", 0, b"t" * 32)
     server.start()
-    client = FeedbackClient(Runner(*server.address, b"t" * 32))
+    client = RunnerClient(Runner(*server.address, b"t" * 32))
     times: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(settings.runs_of(9)):
         for whole, seen in times.items():
@@ -145,8 +145,8 @@ def reports(settings: Settings) -> Iterator[Record]:
     )
 
 
-def _send(client: FeedbackClient, worker: Worker, with_components: bool) -> None:
-    client.send(encode(report_of(worker, with_components=with_components)))
+def _send(client: RunnerClient, worker: Worker, with_components: bool) -> None:
+    client.reports.send(encode(report_of(worker, with_components=with_components)))
 
 
 def micros(call: Callable[[], object], times: int = 200) -> float:
