@@ -24,8 +24,10 @@ The first byte of a task's body tells what it is: ``{`` a report (JSON), ``h`` a
 """
 
 import hmac
+import os
 import struct
 from collections.abc import Iterator
+from threading import Lock
 
 MAGIC = b"pystorm1"
 NONCE_BYTES = 32
@@ -46,6 +48,11 @@ _MAC_BYTES = 32
 _HEAD = struct.Struct(f"!I{_MAC_BYTES}s")
 _SEQUENCE = struct.Struct("!Q")
 MOST_FRAME = _HEAD.size + MOST_BODY
+
+# OpenSSL has locks of its own: a process that is forked while another thread holds one never signs a frame.
+_signing = Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_signing.acquire, after_in_parent=_signing.release, after_in_child=_signing.release)
 
 
 class FrameRefused(Exception):
@@ -81,7 +88,8 @@ def frame(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
 
 
 def _mac(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
-    return hmac.digest(token, nonce + _SEQUENCE.pack(sequence) + body, "sha256")
+    with _signing:
+        return hmac.digest(token, nonce + _SEQUENCE.pack(sequence) + body, "sha256")
 
 
 class FrameReader:
