@@ -20,11 +20,8 @@ class Line(Protocol):
     ``close``: what is sent next opens it again; ``end``: for good."""
 
     def look(self, seconds: float | None) -> object: ...
-
     def wake(self) -> None: ...
-
     def close(self) -> None: ...
-
     def end(self) -> None: ...
 
 
@@ -32,7 +29,6 @@ class Part(Protocol):
     """``due``: when it wants its next turn; called with the lock held. ``turn``: blocking, for some seconds at most."""
 
     def due(self) -> float: ...
-
     def turn(self) -> None: ...
 
 

@@ -42,7 +42,7 @@ _CHUNK = 4096
 
 
 class Link:
-    """Its owner sets ``answer``: what to send if the runner asks; it may raise. ``took``: gets the permits that the
+    """Its owner sets ``answer``: what to send if the runner asks. ``took``: gets the permits that the
     runner sends."""
 
     answer: Callable[[], bytes]
