@@ -132,8 +132,9 @@ class RemoteLessor(Generic[One]):
         return min((one.due() for one in self._limits.values()), default=NEVER)
 
     def turn(self) -> None:
-        self._ask_due()
-        self._refuse_late()
+        if self._limits:
+            self._ask_due()
+            self._refuse_late()
 
     def _ask_due(self) -> None:
         with self._lock:
