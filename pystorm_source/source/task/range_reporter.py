@@ -7,9 +7,9 @@ from functools import partial
 
 from pyspark import TaskContext
 
+from pystorm_source.channel.client import client
 from pystorm_source.channel.reports.endpoint import Runner
 from pystorm_source.channel.reports.protocol import MOST_BODY
-from pystorm_source.channel.reports.sender import client
 from pystorm_source.channel.reports.task_report import RangeReport, encode
 from pystorm_source.clock import Clock
 from pystorm_source.plan.plan import Plan
@@ -44,7 +44,7 @@ class RangeReporter:
             runner = self._runner(task)
             if runner is None:
                 return nullcontext()
-            return client(runner).reading(partial(self._state, worker, task, threading.get_ident()))
+            return client(runner).reports.reading(partial(self._state, worker, task, threading.get_ident()))
         except Exception:
             logger.debug("the range %r cannot be asked about", self._partition, exc_info=True)
             return nullcontext()
@@ -83,7 +83,7 @@ class RangeReporter:
                 broken_off=error is not None,
                 query=QueryBatch.of(task) if self._partition.is_first else None,
             )
-            client(runner).send(encode(report))
+            client(runner).reports.send(encode(report))
         except Exception:
             logger.debug("the range %r is not reported", self._partition, exc_info=True)
 
