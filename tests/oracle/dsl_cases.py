@@ -582,7 +582,7 @@ DIFFERENT: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
     "send_message outside of Storm": (
         "Counts(input_stream=BytesIO(), output_stream=BytesIO()).send_message({'command': 'sync'})",
         {"gives": None},
-        {"raises": "AttributeError"},
+        {"raises": "NotImplementedError"},
         "there is no pipe",
     ),
     "emit outside of Storm": (
