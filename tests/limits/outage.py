@@ -72,7 +72,9 @@ class World:
         place = self.chance.randrange(len(self.processes))
         gone = self.processes[place]
         gone.alive = False
-        if gone.probes and not seen:
+        # The driver may have given it a probe that it had not got yet.
+        on_its_way = self.place == "driver" and (self.breakers[0]._probe_ends or 0.0) > self.clock.now
+        if not seen and (gone.probes or on_its_way):
             self.lost = self.clock.now
         gone.probes.clear()
         if seen:
