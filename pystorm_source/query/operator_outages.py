@@ -22,4 +22,4 @@ def outages_of(topology: str) -> tuple[OutageProgress, ...]:
 
 def outages_here() -> tuple[OutageProgress, ...]:
     """Those of all operators, in whichever query they are."""
-    return tuple(outage for topology in _operators for outage in outages_of(topology))
+    return tuple(outage for topology in list(_operators) for outage in outages_of(topology))

@@ -21,7 +21,8 @@ Shorter: more frames."""
 
 
 class _OneLimit(OneLimit):
-    """``wish``: the next one. The breaker is the server's: ``openings`` and ``is_open`` are of its last answer."""
+    """``wish``: the next one; ``question``: the number of the last one. The breaker is the server's: ``openings`` and
+    ``is_open`` are of its last answer."""
 
     is_open = False
 
@@ -30,6 +31,7 @@ class _OneLimit(OneLimit):
         self.wish = Wish(permits.limit.name)
         self.last_sent = now
         self.openings = 0
+        self.question = 0
 
     @property
     def has_outcomes(self) -> bool:
@@ -67,7 +69,8 @@ class LeaseClient(RemoteLessor[_OneLimit]):
     def _ask(self, one: _OneLimit) -> None:
         with self._lock:
             wish, one.wish = one.wish, Wish(one.permits.limit.name)
-            wish.wanted, wish.openings = one.asked, one.openings
+            one.question += 1
+            wish.wanted, wish.openings, wish.question = one.asked, one.openings, one.question
             one.last_sent = self._clock.monotonic()
         self._link.longest_pause = one.lost_seconds
         if not self._link.send(LEASE + encode(wish)):
@@ -88,6 +91,12 @@ class LeaseClient(RemoteLessor[_OneLimit]):
         with self._lock:
             one = next((each for limit, each in self._limits.items() if limit.name == granted.limit), None)
             if one is None or one.sent is None:
+                return
+            if granted.question != one.question:
+                # A late answer to a wish that was taken for lost. How long it took is unknown, so when its permits
+                # are due is, too: they are not used, and its probe is given back.
+                if granted.probe and not one.wish.probe:
+                    one.wish.probe, one.wish.works = granted.probe, None
                 return
             count = max(0, min(granted.count, one.asked))
             answer = Answer(granted.now, granted.first, count, granted.again, one.sent, self._clock.monotonic())

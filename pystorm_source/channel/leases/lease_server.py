@@ -60,6 +60,7 @@ class LeaseServer:
                 probe=lease.probe,
                 paused=(state.breaker.open_until or now) - now if is_open else 0.0,
                 openings=state.breaker.openings,
+                question=wish.question,
             )
         if is_changed and self._changed is not None:
             self._changed()

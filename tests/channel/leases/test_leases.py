@@ -178,6 +178,24 @@ def test_the_clocks_of_two_machines_may_differ():
     assert waiter.time == pytest.approx(50.5)
 
 
+def test_a_late_answer_is_not_taken_for_that_of_the_next_wish():
+    """Its permits would be used at a wrong time, and those of the right answer would be lost."""
+    clock = ManualClock(50.0)
+    client = RunnerClient(Runner("127.0.0.1", 1, TOKEN), clock).permits
+    permits = Permits(options().limits["api"], clock, client)
+    one = client._of(permits)
+    one.wants, one.sent, one.asked, one.question = True, 52.0, 1, 2
+    clock.advance(2.1)
+    waiter = permits.take(lambda: None)
+    late = Granted(limit="api", now=1050.1, first=1052.9, count=1, apart=0.01, again=1050.1, probe=7, question=1)
+    client.took(encode(late))
+    assert (waiter.time, one.sent, one.wish.probe, one.wish.works) == (None, 52.0, 7, None)
+    client.took(encode(Granted(limit="api", now=1052.1, first=1052.3, count=1, apart=0.01, again=1052.1, question=2)))
+    client.close()
+
+    assert waiter.time == pytest.approx(52.3, abs=0.1)
+
+
 def test_what_a_wish_says_survives_a_connection_that_breaks():
     clock = ManualClock(50.0)
     client = RunnerClient(Runner("127.0.0.1", 1, TOKEN), clock).permits
