@@ -74,12 +74,11 @@ def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping
     """The record of the source. Raises UsageError if there is none, or one of several. ``of_spark``: its progress."""
     if not records:
         raise _nothing(of_spark)
-    names = [record.topology.name if record.topology is not None else "" for record in records]
     read = [record for record in records if record.door == "source"] or records
     matching = read if source is None else [record for record in records if source in _names(record)]
     if len(matching) == 1:
         return matching[0]
-    shown = ", ".join(f"{name!r} ({_other_name(record)})" for record, name in zip(records, names, strict=True))
+    shown = ", ".join(map(_shown, records))
     what = "several topologies" if source is None else "no such topology, or several of that name"
     raise UsageError(
         f"the query has {what}: say which one, as progress(query, source=…), by its topology, or by what "
@@ -88,14 +87,14 @@ def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping
     )
 
 
-def _names(record: PystormProgress) -> tuple[str, ...]:
-    return (record.topology.name, record.use or record.topology.run) if record.topology is not None else ("",)
+def _names(record: PystormProgress) -> tuple[str, str]:
+    """The topology's, and what tells it from another one of that name."""
+    return (record.topology.name, record.use or record.topology.run) if record.topology is not None else ("", "")
 
 
-def _other_name(record: PystormProgress) -> str:
-    if record.use:
-        return f"counts={record.use!r}"
-    return f"run {record.topology.run if record.topology is not None else ''!r}"
+def _shown(record: PystormProgress) -> str:
+    name, other = _names(record)
+    return f"{name!r} ({'counts=' if record.use else 'run '}{other!r})"
 
 
 def _nothing(of_spark: Mapping[str, Any]) -> UsageError:
