@@ -27,7 +27,7 @@ class Count(NamedTuple):
 
     ``adds``: ``sum``; ``max``, of several tasks the largest; ``now``, a sum that can fall, so that no difference is
     taken. ``wire``: the name of its column in a task's report, short for those that nearly every report has; empty if
-    it stays in the worker. ``metric``: its name in Prometheus. ``exact``: when it is.
+    it stays in the worker, or is counted by stream. ``metric``: its name in Prometheus. ``exact``: when it is.
     """
 
     unit: str

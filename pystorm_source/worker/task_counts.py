@@ -60,7 +60,8 @@ _SLOTS = tuple(
 
 
 def task_counts(executor: Executor, times: TaskTimes, in_run: bool = False) -> TaskCounts:
-    """Since the worker's start; ``in_run``: the mark of the queue is that of the run alone."""
+    """Those that add up, since the worker's start. ``in_run``: the queue's high mark is of the run alone; that of open
+    trees and requests always is."""
     read = dict.fromkeys(("emitted", "transferred", "tuples_published", "batches_published"), 0)
     for kind, names, values_of in _SLOTS:
         if isinstance(executor, kind):
