@@ -1,4 +1,4 @@
-"""The Kafka broker of the notebook that needs one, when the tests run the notebooks (which have no fixtures)."""
+"""What tests that run the notebooks give their kernels: JVMs that start quickly, and a Kafka broker if one is needed."""
 
 import os
 import tempfile
@@ -6,6 +6,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from testbed.spark_classes import submit_options
+
+# Kernels inherit both.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", submit_options())
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _open = ExitStack()
 

@@ -1,6 +1,7 @@
 """Runs one benchmark once, small and without peers, and looks at the lines that it prints: `benchmark.py NAME`."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,15 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.harness.record import KEYS  # noqa: E402
+from testbed.spark_classes import submit_options  # noqa: E402
 
 
 def main(name: str) -> str:
     """What is wrong; empty if nothing is."""
     command = [sys.executable, "-m", "benchmarks", name, "--quick", "--runs", "1", "--json", "--no-peers"]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    # No figure is looked at: JVMs that start quickly.
+    environment = {"SPARK_SUBMIT_OPTS": submit_options(), **os.environ}
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
     print(done.stdout, end="")
     if done.returncode != 0:
         return f"exit status {done.returncode}"
