@@ -230,7 +230,7 @@ def test_without_a_folder_a_micro_batch_is_one_line_of_the_log(tmp_path, caplog)
     writer, message = written(tmp_path, [1])
     with caplog.at_level(logging.INFO, "pystorm.source"):
         writer.commit([message], 4)
-    assert [record.message for record in caplog.records] == ["Notes: micro-batch 4 is written, 1 rows"]
+    assert caplog.messages == ["Notes: micro-batch 4 is written, 1 rows"]
 
 
 def test_records_that_cannot_be_written_end_no_query(tmp_path, caplog):

@@ -647,7 +647,7 @@ def test_what_no_micro_batch_comes_after_is_told_when_the_worker_ends(caplog):
     worker, bolt = emits_later()
     bolt.later(77)
     worker.stop()
-    assert [LATE in record.message and "(77,)" in record.message for record in caplog.records] == [True]
+    assert [LATE in message and "(77,)" in message for message in caplog.messages] == [True]
 
 
 def test_an_emit_after_the_end_of_the_task_names_bolt_and_values_once_in_the_log(caplog):
@@ -657,4 +657,4 @@ def test_an_emit_after_the_end_of_the_task_names_bolt_and_values_once_in_the_log
         error = bolt.later(n)
         assert str(error).startswith(f"{LATE}, ack or fail while the component is not in a running topology")
         assert f"Given: ({n},)" in str(error)
-    assert [LATE in record.message and "(77,)" in record.message for record in caplog.records] == [True]
+    assert [LATE in message and "(77,)" in message for message in caplog.messages] == [True]
