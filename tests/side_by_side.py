@@ -26,6 +26,7 @@ from typing import Any
 import pytest
 
 from tests.missing import to_install
+from tests.stuck import watch
 
 GROUPS = ("spark", "queries", "kafka")
 """The groups in the order in which they start. ``spark`` and ``kafka`` are fixtures of the session that cost much to
@@ -141,6 +142,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # waiting is no part of a test's time
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Runs a test, or a quiet one alone."""
+    watch(item.config)
     folder = shared_folder(item.config)
     if folder is None:
         return (yield)
