@@ -24,6 +24,7 @@ from docstring_parser.google import parse
 
 import pystorm_source
 from pystorm_source import api, errors
+from tests.of_all import of_all
 
 ROOMS = (
     "pystorm_source",
@@ -52,6 +53,9 @@ class Public(NamedTuple):
     name: str
     object: Any
     owner: type | None  # of a method: the class by which it is reached
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def docs(self) -> list[Docstring]:
@@ -154,11 +158,9 @@ METHODS = list(
     }.values()
 )
 
-each_name = pytest.mark.parametrize("public", NAMED, ids=lambda public: public.name)
-each_callable = pytest.mark.parametrize(
-    "public",
-    [each for each in [*NAMED, *METHODS] if not (isinstance(each.object, type) and issubclass(each.object, Enum))],
-    ids=lambda public: public.name,
+each_name = of_all(NAMED)
+each_callable = of_all(
+    [each for each in [*NAMED, *METHODS] if not (isinstance(each.object, type) and issubclass(each.object, Enum))]
 )
 
 
@@ -205,9 +207,7 @@ def test_what_it_raises_is_told(public):
     assert raised(public) <= told, f"Raises of {public.name} lacks {sorted(raised(public) - told)}"
 
 
-@pytest.mark.parametrize(
-    "public", [each for each in NAMED if isinstance(each.object, type)], ids=lambda each: each.name
-)
+@of_all([each for each in NAMED if isinstance(each.object, type)])
 def test_each_attribute_is_told(public):
     told = {each.arg_name for doc in public.docs for each in doc.params}
     for name, member in members(public.object):
@@ -257,10 +257,17 @@ def raised_in(module: str, cls: str | None, function: str, seen: set[tuple[str, 
     return found
 
 
-def definition_of(module: str, cls: str | None, function: str) -> ast.AST | None:
+@functools.cache
+def body_of(module: str) -> list[ast.stmt] | None:
     try:
-        body = ast.parse(inspect.getsource(importlib.import_module(module))).body
+        return ast.parse(inspect.getsource(importlib.import_module(module))).body
     except (OSError, TypeError):
+        return None
+
+
+def definition_of(module: str, cls: str | None, function: str) -> ast.AST | None:
+    body = body_of(module)
+    if body is None:
         return None
     if cls is not None:
         body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == cls), [])

@@ -12,6 +12,7 @@ import pytest
 from pystorm_source import errors
 from pystorm_source.errors import DataLossError, OptionError, PystormError, StormWentAwayError, WorldError
 from pystorm_source.errors.conditions import CONDITIONS, Code
+from tests.of_all import of_all
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(ROOT.glob("pystorm_source/**/*.py"))
@@ -37,7 +38,7 @@ def codes_in(source):
             yield line, cls, code.value
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+@of_all(SOURCES)
 def test_every_error_that_is_made_names_a_code_of_the_table(path):
     source = path.read_text()
     assert [line for line, _, code in made_in(source) if code is None] == [], f'{path}: say code="PYSTORM_…"'
@@ -77,7 +78,7 @@ def plain_in(source):
             yield node.lineno, kind.__name__
 
 
-@pytest.mark.parametrize("path", sorted(USERS), ids=lambda path: str(path.relative_to(ROOT)))
+@of_all(sorted(USERS))
 def test_what_users_write_and_call_raises_errors_that_have_a_code(path):
     allowed = WITHOUT_CODE.get(path.relative_to(ROOT).as_posix())
     assert [found for found in plain_in(path.read_text()) if found[1] != allowed] == []

@@ -22,6 +22,7 @@ from pystorm_source.errors import (
     traced,
 )
 from pystorm_source.options import SourceOptions, parse
+from tests.of_all import of_all
 
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTES = 5_000_000
@@ -148,7 +149,7 @@ def unbounded(path):
                     yield part.lineno
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("pystorm_source/**/*.py")), ids=lambda path: path.name)
+@of_all(sorted(ROOT.glob("pystorm_source/**/*.py")))
 def test_what_pythons_own_errors_show_is_cut_too(path):
     assert list(unbounded(path)) == [], f"{path}: show the value by errors.given"
 

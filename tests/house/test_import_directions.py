@@ -1,13 +1,12 @@
 """Rooms import in one direction only, and Spark is known to three of them."""
 
-import pytest
-
 from tests.house import rooms
+from tests.of_all import of_all
 
 HALL = rooms.ROOT / "pystorm_source/spouts"
 
 
-@pytest.mark.parametrize("path", rooms.sources(), ids=lambda path: path.relative_to(rooms.ROOT).as_posix())
+@of_all(rooms.sources())
 def test_directions(path):
     room = rooms.room_of_path(path.relative_to(rooms.ROOT).as_posix())
     assert room in rooms.MAY_IMPORT, f"{room}: a room without a line in tests/house/rooms.py"
@@ -23,7 +22,7 @@ def test_directions(path):
             assert not (found.at_top and (target or found.module.startswith("pyspark"))), f"{where} when it is imported"
 
 
-@pytest.mark.parametrize("path", sorted(HALL.rglob("*.py")), ids=lambda path: path.stem)
+@of_all(sorted(HALL.rglob("*.py")))
 def test_no_ready_made_spout_imports_another_one(path):
     prefix = "pystorm_source.spouts."
     own = path.relative_to(HALL).with_suffix("").parts[0]
