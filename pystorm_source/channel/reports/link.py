@@ -63,7 +63,7 @@ class Link:
         self._pause = 0.0
         self._failed_at = 0.0
         # Without state of its own in the kernel, which a forked process would share.
-        self._selector: selectors.BaseSelector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+        self._selector: selectors.BaseSelector = selectors.PollSelector()
         self._woken, self._waker = socket.socketpair()
         for own in (self._woken, self._waker):
             own.setblocking(False)
