@@ -158,12 +158,13 @@ cdef class Executor:
         return self.out.late_emits is not None and len(self.out.late_emits) > 0
 
     cdef int fail_late_emits(self) except -1:
-        """The row of such an emit is lost, so it is an exception of the component."""
+        """The row of such an emit is lost, so it is an exception of the component. Others name their method."""
         while self.out.late_emits:
             error = self.out.late_emits.pop(0)
+            method = getattr(error, "method", "emit")
             if self.exits:
-                raise ComponentFailed(self.component, self.task, "emit", None, -1) from error
-            self.survive("emit", None, -1, error)
+                raise ComponentFailed(self.component, self.task, method, None, -1) from error
+            self.survive(method, None, -1, error)
         return 0
 
     cdef int enter_call(self) noexcept:

@@ -194,8 +194,8 @@ cdef int refuse(OutputCollector collector, object values) except -1:
         )
     else:
         how = (
-            "emit before process_tick() has returned for the tick that ends one, or anchor to a tuple that has no "
-            "verdict yet (anchors=[tup])"
+            "emit before process_tick() has returned for the tick that ends one, or anchor to a tuple that is in a tree "
+            "and has no verdict yet (anchors=[tup])"
         )
     error = coded(
         RuntimeError,
@@ -204,11 +204,25 @@ cdef int refuse(OutputCollector collector, object values) except -1:
         f"for one call it may do in the context of that call, contextvars.copy_context().run(...); "
         f"Given: {shown(values)}"
     )
+    note_late(collector, error)
+    raise error
+
+
+cdef int note_late(OutputCollector collector, object error) except -1:
     if collector.late_emits is None:
         collector.late_emits = []
     if len(collector.late_emits) < MOST_LATE_EMITS:
         collector.late_emits.append(error)
-    raise error
+    return 0
+
+
+def blame(component, error):
+    """What a call of the component has done wrong without an exception: its executor raises the error in its next turn,
+    as of the method ``error.method``. False if that is no component of a running topology."""
+    collector = collector_or_none(component)
+    if collector is not None:
+        note_late(collector, error)
+    return collector is not None
 
 
 def counts_for_run(component):

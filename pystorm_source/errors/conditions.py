@@ -347,9 +347,9 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_ROWS_RETURNED": Condition(
         "TypeError",
         "A call of a component returned rows and emitted nothing. It is an error in a test and in "
-        "`pystorm-source run`; on Spark a warning in the log of the task, once. A returned coroutine, which never "
-        "runs, is an error on Spark, too.",
-        "`self.emit([...])` for each row; `process()` returns nothing.",
+        "`pystorm-source run`; on Spark a warning in the log of the task, once. A coroutine that is returned or "
+        "called without await never runs, which is an error on Spark, too.",
+        "`self.emit([...])` for each row; `process()` returns nothing. Await a coroutine in an `AsyncBolt`.",
     ),
     "PYSTORM_UNKNOWN_STREAM": Condition(
         "ValueError",

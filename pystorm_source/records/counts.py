@@ -26,8 +26,10 @@ class Count(NamedTuple):
     said besides stands in the docstring of its class.
 
     ``adds``: ``sum``; ``max``, of several tasks the largest; ``now``, a sum that can fall, so that no difference is
-    taken. ``wire``: the name of its column in a task's report, short for those that nearly every report has; empty if
-    it stays in the worker, or is counted by stream. ``metric``: its name in Prometheus. ``exact``: when it is.
+    taken, and that stays in the worker. ``wire``: the name of its column in a task's report, short for those that
+    nearly every report has; empty if it stays in the worker, or is counted by stream. ``metric``: its name in
+    Prometheus. ``exact``: when it is. A row of ``Counts`` is a ``sum`` with ``wire`` and ``metric``; one of
+    ``TaskCounts`` has no ``metric``. A ``float`` is of the unit ``seconds``.
     """
 
     unit: str
@@ -103,15 +105,15 @@ class Counts(Record, frozen=True, kw_only=True):
         """Seconds that a request of an AsyncBolt took; 0.0 if none has ended."""
         return self.request_seconds / self.ended_requests if self.ended_requests else 0.0
 
-    def __add__(self, other: "Counts") -> Self:
+    def __add__(self, other: Self) -> Self:
         """Of both together: sums, and the larger of what does not add up."""
         return self._with(other, _PLUS)
 
-    def __sub__(self, earlier: "Counts") -> Self:
+    def __sub__(self, earlier: Self) -> Self:
         """Since ``earlier``; of what cannot be subtracted, the value now."""
         return self._with(earlier, _MINUS)
 
-    def _with(self, other: "Counts", how: Sequence[Callable[[Any, Any], Any]]) -> Self:
+    def _with(self, other: Self, how: Sequence[Callable[[Any, Any], Any]]) -> Self:
         names = self.__struct_fields__
         values = map(lambda each, a, b: each(a, b), how, astuple(self), astuple(other))
         return type(self)(**{name: value for name, value in zip(names, values, strict=True) if value})

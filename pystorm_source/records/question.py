@@ -43,7 +43,7 @@ def ask(paths: Iterable[Path], seconds: float = WAIT_SECONDS, clock: Clock | Non
 
 def _asked(path: Path, seconds: float) -> socket.socket | None:
     """None if nothing listens there: its runner was killed; or takes the question, for at most that long."""
-    if not hasattr(socket, "AF_UNIX") or seconds <= 0:
+    if seconds <= 0:
         return None
     asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     asked.settimeout(min(_CONNECT_SECONDS, seconds))

@@ -29,7 +29,7 @@ MOST_ABOVE = 4
 """Processes that are looked at: this one, a daemon, the JVM. More: a shell's JVM is taken for the driver's."""
 
 _QUESTIONS = ".ask"
-_USER = os.getuid() if hasattr(os, "getuid") else 0
+_USER = os.getuid()
 
 
 def private_folder(jvm: int) -> Path:

@@ -21,7 +21,6 @@ from typing import Any, Literal
 
 from cython_core.arrow.row_error import coded
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.worker.unawaited import watch_unawaited
 
 NEVER = float("inf")
 LOOK_SECONDS = 0.001
@@ -53,7 +52,6 @@ class EventLoop:
         self._holders.add(holder)
         if self._loop is None:
             self._loop = self._new_loop()
-            watch_unawaited()
             self.create_task = self._loop.create_task
             self._woken_fd, self.wake_fd = os.pipe()
             os.set_blocking(self._woken_fd, False)

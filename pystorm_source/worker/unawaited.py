@@ -1,8 +1,9 @@
-"""What calls of an async bolt start and do not await: coroutines that never run, and tasks.
+"""What calls start and do not await: coroutines that never run, and an async bolt's tasks.
 
-A coroutine that is dropped fails its call. The tuple of a task that goes on is acked once its call has returned: the
-bolt refuses what the task emits, and the run fails. But a task that has not reached its emit when the micro-batch ends
-loses its row in silence. So the micro-batch waits for such tasks.
+A coroutine that is dropped fails its call of an async bolt, and the run of any other component. The tuple of a task
+that goes on is acked once its call has returned: the bolt refuses what the task emits, and the run fails. But a task
+that has not reached its emit when the micro-batch ends loses its row in silence. So the micro-batch waits for such
+tasks.
 
 Many tasks may outlive their call: a client's, a refresh of a cache, a worker that serves a queue. The micro-batch does
 not wait for a task that
@@ -32,6 +33,8 @@ from typing import Any
 
 from cython_core.arrow.row_error import coded, shown
 from cython_core.executors.async_executor import AsyncExecutor, AsyncRequest, call_both, request_variable
+from cython_core.routing.own_thread import blame
+from pystorm_source.api.component import Component
 
 logger = logging.getLogger("pystorm.worker")
 
@@ -48,7 +51,7 @@ Left = list[tuple[AsyncRequest, "asyncio.Task[Any]"]]
 
 
 def watch_unawaited() -> None:
-    """From here on a forgotten await is an exception of the bolt. Python itself only warns of it.
+    """From here on a forgotten await is an exception of the component. Python itself only warns of it.
 
     Python has no public hook for it, and filters of warnings see each line of code once. Without the private hook, the
     warning remains.
@@ -199,16 +202,40 @@ def _note(coroutine: Any) -> None:
     of the bolt, or if a method of the bolt drops it."""
     request = request_variable.get(None)
     frame = getattr(coroutine, "cr_frame", None)
-    if request is None or frame is None:
+    if frame is None:
         return
-    if _has_hold([frame], (request.bolt,)) or _drops(sys._getframe(1), request.bolt):
+    if request is None:
+        _note_plain(coroutine, sys._getframe(1))
+    elif _has_hold([frame], (request.bolt,)) or _drops(sys._getframe(1), request.bolt):
         request.blame(_not_awaited(request, coroutine, "was called without await and never ran"))
 
 
+def _note_plain(coroutine: Any, frame: FrameType) -> None:
+    """In no request: only a result that a component's method discards is surely its fault. One that it has kept is also
+    dropped when an exception ends the call."""
+    if not _discards(frame):
+        return
+    component = next((each for each in list(frame.f_locals.values()) if isinstance(each, Component)), None)
+    if component is None:
+        return
+    error: Any = coded(
+        TypeError,
+        "PYSTORM_ROWS_RETURNED",
+        f"{_name(coroutine)}() was called without await and never ran: await it in an AsyncBolt's process(). "
+        f"Given: line {frame.f_lineno} of {frame.f_code.co_filename}",
+    )
+    error.method, error.method_code = frame.f_code.co_name, frame.f_code  # no traceback leads to it
+    blame(component, error)
+
+
 def _drops(frame: FrameType, bolt: Any) -> bool:
-    """Whether a method of the bolt discards the result of a call right now. Anywhere else, the garbage collector may
-    have interrupted it to drop a coroutine of others."""
-    return frame.f_code.co_code[frame.f_lasti] == _POP_TOP and _has_hold([frame], (bolt,))
+    return _discards(frame) and _has_hold([frame], (bolt,))
+
+
+def _discards(frame: FrameType) -> bool:
+    """Whether its code discards the result of a call right now. Anywhere else, the garbage collector may have
+    interrupted it to drop a coroutine of others."""
+    return frame.f_code.co_code[frame.f_lasti] == _POP_TOP
 
 
 def _not_awaited(request: AsyncRequest, coroutine: Any, what: str) -> Any:

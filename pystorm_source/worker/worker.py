@@ -33,6 +33,7 @@ from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
 from pystorm_source.worker.run_counts import RunCounts
+from pystorm_source.worker.unawaited import watch_unawaited
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
 from pystorm_source.worker.wiring import Wiring
 
@@ -161,6 +162,7 @@ class Worker:
         Raises TupleFailed if a component's ``initialize`` raises.
         """
         self.broken = True
+        watch_unawaited()
         with self._watched():
             for executor in reversed(self.executors):
                 conf = self.plan.conf_of(self.plan.component(executor.component))

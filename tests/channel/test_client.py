@@ -96,7 +96,7 @@ def test_an_answer_that_cannot_be_given_costs_no_call_a_permit(client, path):
 def test_a_runner_that_was_away_for_long_is_tried_every_second_once_calls_want_permits():
     clock = ManualClock(1000.0)
     link = (made := RunnerClient(Runner("127.0.0.1", free_port(), TOKEN), clock)).reports._link
-    made.permits._thread.wake = lambda: None  # its turns are taken here
+    made.permits._thread.wake = lambda: True  # its turns are taken here
     for _ in range(10):
         clock.advance(100.0)
         assert not link.send(body())

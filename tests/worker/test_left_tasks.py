@@ -9,11 +9,11 @@ import warnings
 
 import pytest
 
-from pystorm_source import AsyncBolt, Bolt
+from pystorm_source import AsyncBolt, Bolt, RetryLater
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import ContractBroken, TupleFailed
 from pystorm_source.testing import run_topology, verify_bolt
-from tests.worker.running import Numbers, above, numbers, topology, worker_of
+from tests.worker.running import Numbers, Pass, above, numbers, topology, worker_of
 from tests.worker.test_async_bolt import ORDERED, Ids, keys, line, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
@@ -349,6 +349,115 @@ def test_a_coroutine_that_process_returns_is_an_error_at_every_door(cls):
     worker = above(cls)
     with pytest.raises(TupleFailed, match=r"process\(\) returned a coroutine and emitted nothing: await it"):
         list(worker.run("s", "p", 0, 3))
+    worker.stop()
+
+
+async def ask(n):
+    """As a client's, which has no hold of the component."""
+
+
+class PlainForgets(Bolt):
+    outputs = ["n long"]
+
+    async def later(self, n):
+        self.emit([n])
+
+    def process(self, tup):
+        self.emit(tup.values)
+        self.later(tup.values.n)
+
+
+class PlainForgetsFunction(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit(tup.values)
+        ask(tup.values.n)
+
+
+class PlainForgetsInMany(PlainForgetsFunction):
+    def process_many(self, tups):
+        for n in tups.column("n"):
+            self.emit([n])
+            ask(n)
+
+
+class PlainForgetsInInitialize(Bolt):
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        ask(0)
+
+    def process(self, tup):
+        self.emit(tup.values)
+
+
+class ForgetsInInitialize(Later):
+    async def initialize(self, conf, context):
+        ask(0)
+
+    async def process(self, tup):
+        self.emit(tup.values)
+
+
+class SpoutForgets(Numbers):
+    def next_tuple(self):
+        ask(self.at)
+        return super().next_tuple()
+
+
+@pytest.mark.parametrize("scheduler", ["inline", "threads"])
+@pytest.mark.parametrize(
+    ("cls", "method"),
+    [
+        (PlainForgets, "process"),
+        (PlainForgetsFunction, "process"),
+        (PlainForgetsInMany, "process_many"),
+        (PlainForgetsInInitialize, "initialize"),
+        (ForgetsInInitialize, "initialize"),
+        (SpoutForgets, "next_tuple"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_forgotten_await_outside_of_a_request_ends_the_run(cls, method, scheduler):
+    """Python only warns of it: the call to the outside world was never made, and its tuple was acked."""
+    given = (Pass, cls) if cls is SpoutForgets else (cls,)
+    worker = above(*given, overrides={"topology.scheduler": scheduler})
+    found = rf"{method}\(\) raised TypeError: (ask|\w+\.later)\(\) was called without await and never ran: await it in"
+    with pytest.raises(TupleFailed, match=found) as caught:
+        list(worker.run("s", "p", 0, 3))
+    (number,) = re.findall(r"Given: line (\d+) of .*test_left_tasks\.py", str(caught.value))
+    assert linecache.getline(__file__, int(number)).strip().startswith(("ask(", "self.later("))
+    worker.stop()
+
+
+def test_a_bolt_that_survives_its_exceptions_counts_each_forgotten_await():
+    cls = type("GoesOn", (PlainForgets,), {"exit_on_exception": False})
+    worker = above(cls)
+    assert numbers(worker.run("s", "p", 0, 3)) == [0, 1, 2]
+    assert worker.report()["components"]["b"]["errors"] == 3
+    worker.stop()
+
+
+def test_a_coroutine_that_a_bolt_runs_closes_or_loses_by_an_exception_is_no_fault_of_its_own():
+    class Runs(Bolt):
+        outputs = ["n long"]
+        failed = False
+
+        async def later(self, n):
+            self.emit([n])
+
+        def process(self, tup):
+            asyncio.run(self.later(tup.values.n))
+            self.later(0).close()
+            kept = self.later(0)
+            if tup.values.n == 1 and not self.failed:
+                self.failed = True
+                raise RetryLater(0)
+            kept.close()
+
+    worker = above(Runs, overrides={"topology.max.spout.retries": 1})
+    assert sorted(numbers(worker.run("s", "p", 0, 3))) == [0, 1, 2]
     worker.stop()
 
 

@@ -135,6 +135,33 @@ def test_an_emit_that_names_its_tuple_belongs_to_the_run_of_that_tuple():
     worker.stop()
 
 
+@pytest.mark.parametrize("kept", [0, 3])
+def test_a_tuple_in_no_tree_does_not_say_which_run_it_is_of(kept):
+    """No micro-batch waits for its verdict: the one of offset 0 is still without any in the next one."""
+
+    class Unanchored(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            self.emit(tup.values, anchors=[])
+
+    class Keeps(Rows):
+        auto_ack = False
+
+        def handle(self, n):
+            if n == kept:
+                self.how = ("emit", [[77]], {"anchors": [self.tup]})
+            super().handle(n)
+
+    s = Numbers.spec()
+    a = Unanchored.spec(inputs=[s])
+    worker = worker_of(topology(s=s, a=a, b=Keeps.spec(inputs=[a])), "b")
+    assert numbers(worker.run("s", "p", 0, 3)) == []
+    with pytest.raises(TupleFailed, match=rf"emit\(\) raised RuntimeError.*{LATE}.*a tuple that is in a tree"):
+        list(worker.run("s", "p", 3, 6))
+    worker.stop()
+
+
 @pytest.mark.parametrize("of_run", ["this", "before"])
 def test_the_context_of_a_call_says_which_run_a_thread_works_for(of_run):
     class InContext(Rows):

@@ -17,6 +17,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.records.stall_reasons import REASONS
 from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.report import added
+from tests.channel.reports.made_reports import wait_until
 from tests.sizes import sized
 from tests.worker.running import Numbers, Pass, rows, topology, worker_of
 
@@ -142,8 +143,10 @@ def test_the_tuples_in_a_queue_are_seen_while_they_are_there(chain):
 
 @SCHEDULED
 def test_a_report_from_another_thread_stops_nothing_and_never_goes_back(chain, quick_switches, scheduler):
+    ended, found, raised = threading.Event(), [], []
+
     class Releases(Bolt):
-        """Lets the other thread in, and reports metrics that are new."""
+        """Lets the other thread in, now and then until it has read, and reports metrics that are new."""
 
         outputs = ["n long"]
 
@@ -151,11 +154,13 @@ def test_a_report_from_another_thread_stops_nothing_and_never_goes_back(chain, q
             if tup.values[0] % 50 == 0:
                 self.report_metric(f"seen {tup.values[0]}", 1)
                 time.sleep(0)
+            if tup.values[0] % 4_000 == 2_000:
+                read_before = len(found)
+                wait_until(lambda: len(found) > read_before + 1 or raised, "a report from the other thread")
             self.emit(tup.values)
 
     worker = chain(Releases, scheduler=scheduler, overrides={"topology.executor.receive.buffer.size": 64})
     worker.start()
-    ended, found, raised = threading.Event(), [], []
 
     def read():
         try:

@@ -26,12 +26,14 @@ class CutOff:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Cuts the block off after that time, by an error of what it waits for."""
+        """Cuts the block off after that time, by an error of what it waits for. Raises RuntimeError if this process
+        may have no more threads."""
         with self._changed:
             self._until = self._clock.monotonic() + seconds
             if self._thread is None:
-                self._thread = Thread(target=self._run, name="pystorm-cut-off", daemon=True)
-                self._thread.start()
+                thread = Thread(target=self._run, name="pystorm-cut-off", daemon=True)
+                thread.start()
+                self._thread = thread
             elif self._idle:  # otherwise it looks again before that
                 self._changed.notify()
         try:

@@ -90,13 +90,15 @@ class LeaseClient(RemoteLessor[_OneLimit]):
         granted = granted_decoder.decode(body)
         with self._lock:
             one = next((each for limit, each in self._limits.items() if limit.name == granted.limit), None)
-            if one is None or one.sent is None:
+            if one is None:
                 return
             if granted.question != one.question:
                 # A late answer to a wish that was taken for lost. How long it took is unknown, so when its permits
                 # are due is, too: they are not used, and its probe is given back.
                 if granted.probe and not one.wish.probe:
                     one.wish.probe, one.wish.works = granted.probe, None
+                return
+            if one.sent is None:
                 return
             count = max(0, min(granted.count, one.asked))
             answer = Answer(granted.now, granted.first, count, granted.again, one.sent, self._clock.monotonic())
@@ -112,6 +114,11 @@ class LeaseClient(RemoteLessor[_OneLimit]):
             if granted.paused:
                 logger.info("limit %r: calls fail, so there are none for %.1f s", granted.limit, granted.paused)
         self._came(one, slots, again, granted.probe)
+
+    def _give_up(self, one: _OneLimit) -> None:
+        one.question += 1
+        if one.waits_since is not None and self._link.received_at < one.waits_since:
+            self._link.close()  # The runner may no longer answer on it. Else it is that of other limits, and reports.
 
     def _unreachable(self, one: _OneLimit) -> WorldError:
         return WorldError(

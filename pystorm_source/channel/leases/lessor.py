@@ -14,6 +14,7 @@ thread.
 """
 
 from collections.abc import Callable
+from threading import active_count
 from typing import Generic, NamedTuple, TypeVar
 
 from pystorm_source.channel.leases.clock_difference import ClockDifference
@@ -109,11 +110,15 @@ class RemoteLessor(Generic[One]):
         """As ``Lessor``."""
         with self._lock:
             one = self._of(permits)
-            if not one.wants:
-                one.wants = True
-                if one.waits_since is None:
-                    one.waits_since = self._clock.monotonic()
-                self._thread.wake()
+            if one.wants:
+                return
+            one.wants = True
+            if one.waits_since is None:
+                one.waits_since = self._clock.monotonic()
+            if self._thread.wake():
+                return
+            one.wants, one.waits_since = False, None
+        permits.refuse(_no_thread(permits))
 
     def is_open(self, permits: Permits) -> bool:
         """As ``Lessor``. Without the lock: it reads one value."""
@@ -133,8 +138,10 @@ class RemoteLessor(Generic[One]):
 
     def turn(self) -> None:
         if self._limits:
-            self._ask_due()
-            self._refuse_late()
+            try:
+                self._ask_due()
+            finally:
+                self._refuse_late()
 
     def _ask_due(self) -> None:
         with self._lock:
@@ -158,10 +165,13 @@ class RemoteLessor(Generic[One]):
             now = self._clock.monotonic()
             late = [one for one in self._limits.values() if one.is_late(now)]
             for one in late:
+                self._give_up(one)
                 one.wants, one.waits_since = False, None  # later calls start a new wait
         for one in late:
-            self._thread.line.close()  # a later answer is to an old question
             one.permits.refuse(self._unreachable(one))
+
+    def _give_up(self, one: One) -> None:
+        """With the lock held: its calls raise; a later answer is to an old question."""
 
     def _here(self, answer: Answer, apart: float) -> tuple[Slots, float]:
         """With the lock held: an answer's permits, and when to ask again, by this process's clock."""
@@ -184,3 +194,12 @@ class RemoteLessor(Generic[One]):
             permits.granted(slots, probe)
         if permits.wanted():
             self.want(permits)
+
+
+def _no_thread(permits: Permits) -> WorldError:
+    return WorldError(
+        f"no permits of limit {permits.limit.name!r}: this process cannot start a thread that asks for them. Raise the "
+        "limit of processes and threads where tasks run (ulimit -u; pids of the container), or give each task a fixed "
+        f"share (topology.rate.limit.tasks), which needs no thread. Given: {active_count()} threads of Python",
+        code="PYSTORM_PERMITS_UNREACHABLE",
+    )

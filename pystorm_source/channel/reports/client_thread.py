@@ -1,5 +1,7 @@
 """A client's thread: it waits for what comes on its line, and lets each part of the client take its turn.
 
+A part that raises rests for a moment, and holds up no other part.
+
 Threading law: ``wake`` with ``lock`` held and ``close`` from any thread; the line belongs to this thread.
 """
 
@@ -12,7 +14,8 @@ from pystorm_source.clock import Clock
 logger = logging.getLogger("pystorm.source")
 
 NEVER = float("inf")
-_BREATH_SECONDS = 1.0  # After an unexpected error. Longer: calls stand still. Shorter: the thread does nothing else.
+# Seconds without a turn after an unexpected error. Longer: calls stand still. Shorter: the thread does nothing else.
+_BREATH_SECONDS = 1.0
 
 
 class Line(Protocol):
@@ -44,37 +47,63 @@ class ClientThread:
         self._thread: Thread | None = None
         self._closed = False
         self._woken = False
+        self._rests: dict[Part, float] = {}
+        """The parts that raised in their last turn → when each may have the next one."""
 
-    def wake(self) -> None:
-        """With the lock held: the parts get a turn soon."""
+    def wake(self) -> bool:
+        """With the lock held: the parts get a turn soon. False if no thread can be started; the next call tries again.
+
+        Raises nothing.
+        """
         if self._thread is None:
             thread = Thread(target=self._run, name=self._name, daemon=True)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # this process may have no more of them, or the interpreter ends
+                logger.debug("%s: %s", self._name, error)
+                return False
             self._thread = thread
         elif not self._woken:
             self._woken = True
             self.line.wake()
+        return True
 
     def close(self) -> None:
         """Non-blocking: ends, after what is due."""
         with self.lock:
             self._closed = True
-            self.wake()
+            if not self.wake():
+                self.line.end()
 
     def _run(self) -> None:
         while True:
             with self.lock:
                 self._woken = False
-                now, due = self.clock.monotonic(), min(part.due() for part in self.parts)
+                now, due = self.clock.monotonic(), min(map(self._due, self.parts))
                 if self._closed and due > now:
                     break
             try:
                 # Order: looked at before each turn; what is sent on a connection that was closed meanwhile is lost.
                 self.line.look(None if due == NEVER else max(0.0, due - now))
-                for part in self.parts:
-                    part.turn()
             except Exception:  # of whatever kind: without this thread calls would wait for ever
-                logger.debug("a turn has failed", exc_info=True)
+                logger.warning("%s: what has come is not understood", self._name, exc_info=True)
                 self.line.close()
                 self.clock.sleep(_BREATH_SECONDS)
+            for part in self.parts:
+                self._turn(part)
         self.line.end()
+
+    def _due(self, part: Part) -> float:
+        return max(part.due(), self._rests.get(part, 0.0))
+
+    def _turn(self, part: Part) -> None:
+        if self._rests.get(part, 0.0) > self.clock.monotonic():
+            return
+        try:
+            part.turn()
+        except Exception:  # of whatever kind, and often the same one in each turn
+            level = logging.DEBUG if part in self._rests else logging.WARNING
+            logger.log(level, "%s: a turn of %s has failed", self._name, type(part).__name__, exc_info=True)
+            self._rests[part] = self.clock.monotonic() + _BREATH_SECONDS
+        else:
+            self._rests.pop(part, None)

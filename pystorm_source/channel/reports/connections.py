@@ -15,6 +15,7 @@ bounded amount of memory, and no more.
 """
 
 import logging
+import resource
 import secrets
 import selectors
 import socket
@@ -51,10 +52,6 @@ _MOST_CONNECTIONS = 4096
 
 def _connections() -> int:
     """A quarter of the process's file descriptors: the others are for its main work."""
-    try:
-        import resource
-    except ImportError:  # Windows, whose selector takes 512
-        return 256
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_CONNECTIONS if allowed < 0 else max(16, min(_MOST_CONNECTIONS, allowed // 4))
 

@@ -52,6 +52,8 @@ class Link:
         self.runner = runner
         self.longest_pause = _LONGEST_PAUSE
         """Seconds from one attempt to connect to the next, at most."""
+        self.received_at = clock.monotonic()
+        """When the runner has last sent something valid."""
         self._clock = clock
         self._socket: socket.socket | None = None
         self._nonce = b""
@@ -61,7 +63,7 @@ class Link:
         self._pause = 0.0
         self._failed_at = 0.0
         # Without state of its own in the kernel, which a forked process would share.
-        self._selector: selectors.BaseSelector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+        self._selector: selectors.BaseSelector = selectors.PollSelector()
         self._woken, self._waker = socket.socketpair()
         for own in (self._woken, self._waker):
             own.setblocking(False)
@@ -133,6 +135,8 @@ class Link:
         try:
             data = self._socket.recv(_CHUNK)
             bodies = list(self._requests.feed(data))
+            if bodies:
+                self.received_at = self._clock.monotonic()
             for body in bodies:
                 if body.startswith(LEASE):
                     self.took(body[len(LEASE) :])

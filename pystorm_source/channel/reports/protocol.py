@@ -51,8 +51,7 @@ MOST_FRAME = _HEAD.size + MOST_BODY
 
 # OpenSSL has locks of its own: a process that is forked while another thread holds one never signs a frame.
 _signing = Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_signing.acquire, after_in_parent=_signing.release, after_in_child=_signing.release)
+os.register_at_fork(before=_signing.acquire, after_in_parent=_signing.release, after_in_child=_signing.release)
 
 
 class FrameRefused(Exception):

@@ -56,9 +56,7 @@ class QuestionListener:
 
     @classmethod
     def at(cls, path: Path, topology: str, run: str) -> "QuestionListener | None":
-        """None if there can be none: no such sockets (Windows), a path that is too long, a folder of another user."""
-        if not hasattr(socket, "AF_UNIX"):
-            return None
+        """None if there can be none: a path that is too long, a folder of another user."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             make_private(path.parent)

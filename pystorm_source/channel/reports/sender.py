@@ -10,7 +10,7 @@ Threading law: ``send``, ``reading`` from any thread, the rest belongs to the cl
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Event
 
 from pystorm_source.channel.reports.client_thread import NEVER, ClientThread
@@ -67,8 +67,8 @@ class ReportSender:
             if len(self._queue) >= MOST_QUEUED:
                 self._queue.popleft().done.set()
             self._queue.append(envelope)
-            self._thread.wake()
-        if self._prompt and not envelope.done.wait(seconds):
+            is_seen_to = self._thread.wake()
+        if is_seen_to and self._prompt and not envelope.done.wait(seconds):
             self._prompt = False
         return envelope.left
 
@@ -81,7 +81,7 @@ class ReportSender:
         self._answers.append(answer)
         try:
             if not self._link.is_open:
-                with self._thread.lock, suppress(RuntimeError):  # no thread can start when the interpreter ends
+                with self._thread.lock:
                     self._refresh_at = 0.0
                     self._thread.wake()
             yield

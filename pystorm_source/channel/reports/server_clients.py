@@ -32,8 +32,7 @@ class ServerClients(Generic[Server, Client]):
     def __init__(self, make: Callable[[Server], Client]):
         self._make = make
         self._clients: OrderedDict[Server, Client] = OrderedDict()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._begin_anew)
+        os.register_at_fork(after_in_child=self._begin_anew)
 
     def __repr__(self) -> str:
         return f"ServerClients({list(self._clients.items())!r})"

@@ -239,7 +239,7 @@ def test_a_call_that_begins_to_wait_while_the_client_finds_that_none_does_is_ask
     given = options()
     _, runner = serve(given)
     permits, client = limits_of(given, runner)
-    monkeypatch.setattr(client._thread, "wake", lambda: None)  # its thread does not run: this one takes its turns
+    monkeypatch.setattr(client._thread, "wake", lambda: True)  # its thread does not run: this one takes its turns
     one = client._of(permits)
     one.wants = True
     beside = []

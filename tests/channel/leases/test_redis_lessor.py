@@ -142,7 +142,7 @@ def test_a_short_outage_is_waited_out():
     options = options_of("redis://127.0.0.1:1/0", RATE)
     lessor = RedisLessor(place_of(options), clock)
     permits = Permits(options.limits["api"], clock, lessor)
-    lessor._thread.wake = lambda: None  # no thread that asks by itself
+    lessor._thread.wake = lambda: True  # no thread that asks by itself
     waiter = permits.take(lambda: None)
     one = lessor._of(permits)
     for _ in range(3):
