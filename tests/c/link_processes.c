@@ -119,6 +119,7 @@ static void a_killed_writer_leaves_whole_frames(unsigned long long seed) {
         pid_t child = fork();
         CHECK(child >= 0);
         end here = end_of(sides, fds, child == 0);
+        deadline(DEADLINE); /* also for the child, which would go on for ever if this process were killed */
         if (child == 0) {
             for (uint64_t n = 0;; n++) {
                 unsigned char *place;
