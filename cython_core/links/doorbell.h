@@ -3,7 +3,7 @@
  *     sleeper                                    ringer
  *     ps_doorbell_prepare(bell)   SLEEPS         publish a frame, or give back room
  *     look once more: still nothing?             ps_doorbell_ring(bell, fd)
- *       yes: poll() the bell's eventfd, and        SLEEPS ─► AWAKE: the one who makes this change writes to the eventfd
+ *       yes: poll() the bell's eventfd, and        SLEEPS ─► AWAKE: this change made, it writes to the eventfd
  *            whatever else it waits for            AWAKE: nothing more, an exchange in all
  *     ps_doorbell_answer(bell)    AWAKE, then read the eventfd empty and look
  *

@@ -14,6 +14,7 @@ MAY_USE = {
     "timing": {"primitives"},
     "acking": {"timing", "primitives"},
     "tuples": {"acking", "primitives"},
+    "links": {"primitives"},
     "queues": {"tuples", "primitives"},
     "arrow": {"acking"},
     "routing": {"arrow", "queues", "tuples", "acking", "primitives"},

@@ -6,9 +6,8 @@ traceback comes out with the same files, lines and functions. The local variable
 """
 
 import builtins
-import pickle
 from collections.abc import Iterable
-from types import CodeType, TracebackType
+from types import CodeType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 from pystorm_source.worker.processes.frames import pack, unpack
@@ -34,7 +33,7 @@ class _Carried(NamedTuple):
 
 def pack_error(error: BaseException) -> bytes:
     """The exception as bytes, which ``unpack_error`` of the same program reads."""
-    return pickle.dumps(tuple_of(error), 5)
+    return b"".join(pack(tuple_of(error)))
 
 
 def tuple_of(error: BaseException | None, seen: tuple[BaseException, ...] = ()) -> Any:
@@ -85,7 +84,7 @@ def _frames(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
 
 def unpack_error(data: bytes) -> BaseException:
     """The exception, as much as could be carried."""
-    return _restored(_Carried(*pickle.loads(data)))
+    return _restored(_Carried(*unpack(data)))
 
 
 def _restored(carried: _Carried) -> BaseException:
@@ -122,7 +121,7 @@ def _traceback(frames: Iterable[tuple[str, int, str]]) -> TracebackType | None:
     for file, line, function in reversed(list(frames)):
         code = _RAISES.replace(co_filename=file, co_name=function, co_firstlineno=line, co_linetable=_ONE_LINE)
         try:
-            exec(code, {"__name__": ""})
+            FunctionType(code, {"__name__": ""})()
         except RuntimeError as raised:  # there is nothing to raise again
             own = raised.__traceback__
             assert own is not None

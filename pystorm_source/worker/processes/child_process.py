@@ -86,7 +86,7 @@ class ChildProcess:
         pid = os.fork()
         if pid == 0:
             _run(name, body, setup, parent, keeps)
-        # Order: nobody has waited for it yet, so that the number is still this child's.
+        # Order: before anything waits for it, so that the number is still this child's.
         return cls(name, pid, os.pidfd_open(pid))
 
     def ended(self, seconds: float | None = 0.0) -> Ending | None:
