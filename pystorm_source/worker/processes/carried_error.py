@@ -107,11 +107,10 @@ def _loaded(carried: _Carried) -> BaseException:
                 return loaded
         except Exception:  # it was changed by its own code on the way
             pass
-    base = getattr(builtins, carried.bases[0])
+    base: Any = getattr(builtins, carried.bases[0])
     names = {"__module__": carried.module, "__qualname__": carried.name, "__str__": lambda self: carried.text}
-    stand_in = type(carried.name.rpartition(".")[2], (base,), names)
-    made = stand_in.__new__(stand_in, carried.text)
-    assert isinstance(made, BaseException)
+    stand_in: Any = type(carried.name.rpartition(".")[2], (base,), names)
+    made: BaseException = stand_in.__new__(stand_in, carried.text)
     return made
 
 
