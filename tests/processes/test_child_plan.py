@@ -3,49 +3,35 @@ verdicts come back with the numbers of the tuples."""
 
 import mmap
 
-import pyarrow as pa
-import pytest
-
 from cython_core.links.link_end import LinkEnd, link_bytes
 from pystorm_source import BatchingBolt, Bolt, Topology
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import MemorySpout
-from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.processes.carried_error import unpack_error
-from pystorm_source.worker.processes.child_plan import child_plan, sources_of
+from pystorm_source.worker.processes.child_worker import ChildWorker
 from pystorm_source.worker.processes.frames import Kind, numbers_of, pack, unpack
-from pystorm_source.worker.processes.link_bolt import LinkBolt
-from pystorm_source.worker.processes.link_spout import Inbox, LinkSpout, Outbox
 
 RING = 4096
-pytestmark = pytest.mark.parametrize("scheduler", ["inline"])
 
 
 class Child:
     """A worker of one task, and the parent's end of its link."""
 
-    def __init__(self, made, component, scheduler):
-        plan = compile_plan(made, {"topology.scheduler": scheduler} if scheduler != "inline" else {})
+    def __init__(self, made, component):
+        plan = compile_plan(made)
         memory = mmap.mmap(-1, link_bytes(RING, RING))
         self.parent = LinkEnd(memory, RING, RING, True)
         end = LinkEnd(memory, RING, RING, False)
         task = plan.component(component).tasks[0]
-        self.worker = Worker(child_plan(plan, component, task), OutputPlan(pa.schema([]), ()))
-        sources = sources_of(plan, component)
-        self.outbox, inbox = Outbox(end), Inbox(end, sources)
-        for executor in self.worker.executors:
-            if isinstance(executor.instance, LinkSpout):
-                producer, _, stream = executor.component.rpartition(".")
-                executor.instance._pystorm_link((producer, stream), inbox, self.outbox)
-            elif isinstance(executor.instance, LinkBolt):
-                executor.instance._pystorm_link(self.outbox)
+        self.child = ChildWorker(plan, component, task, end)
+        self.worker = self.child.worker
 
     def answers(self, places, values, first=0):
         """Emits, acked numbers and fails, of tuples of the sources with these places."""
         assert self.parent.write(Kind.TUPLES, pack((first, places, values)))
         for _ in self.worker.run_round({}):
             pass
-        assert self.outbox.send()
+        assert self.child.outbox.send()
         kind, data = self.parent.read()
         assert kind == Kind.WORK
         emits, acks, fails = unpack(data)
@@ -72,8 +58,8 @@ class Parsed(Topology):
     parse = Parse.spec(inputs=[lines, more], par=2)
 
 
-def test_a_bolt_works_as_in_its_topology(scheduler):
-    child = Child(Parsed, "parse", scheduler)
+def test_a_bolt_works_as_in_its_topology():
+    child = Child(Parsed, "parse")
     emits, acks, fails = child.answers([0, 1, 0], [("a bc",), ("d",), ("",)], first=7)
     assert sorted(emits) == [
         ("default", (7,), ("a", 1), -1),
@@ -96,8 +82,8 @@ class Going(Topology):
     parse = Goes.spec(inputs=[lines])
 
 
-def test_a_tuple_that_fails_comes_back_with_its_exception(scheduler):
-    child = Child(Going, "parse", scheduler)
+def test_a_tuple_that_fails_comes_back_with_its_exception():
+    child = Child(Going, "parse")
     emits, acks, fails = child.answers(0, [("a",), ("bad",), ("c",)])
     assert [emit[1] for emit in emits] == [(0,), (2,)]
     assert acks == [0, 2]
@@ -119,8 +105,8 @@ class Summed(Topology):
     sums = Sums.spec(inputs=[numbers])
 
 
-def test_what_a_batch_makes_is_anchored_to_all_its_tuples(scheduler):
-    child = Child(Summed, "sums", scheduler)
+def test_what_a_batch_makes_is_anchored_to_all_its_tuples():
+    child = Child(Summed, "sums")
     emits, acks, fails = child.answers(0, [(1,), (2,), (3,)])
     assert [(stream, sorted(anchors), values) for stream, anchors, values, _ in emits] == [("default", [0, 1, 2], (6,))]
     assert acks == [0, 1, 2]

@@ -1,7 +1,7 @@
 """The plan of a child: a component of a topology between its links.
 
-    lines.default ──shuffle──► parse            in the parent
-    lines.default ─► parse ─► (out)             in the child: LinkSpout, the component, LinkBolt
+lines.default ──shuffle──► parse            in the parent
+lines.default ─► parse ─► (out)             in the child: LinkSpout, the component, LinkBolt
 """
 
 from dataclasses import replace

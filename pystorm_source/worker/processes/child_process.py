@@ -1,11 +1,11 @@
 """A child process: forked by a worker from its main thread, watched by a pidfd, and gone when the worker is.
 
-    parent                                            child (child_setup.py)
-    fork ───────────────────────────────────────────► dies with its parent, has no file of its, default signals
-      pidfd: readable once the child has ended          body()
-      ended() ─► Ending: exit status, or signal          │ returns: exit status 0
-      kill()                                             │ raises: traceback on stderr, exit status 1
-                                                         ▼ os._exit: nothing of the parent's is cleaned up twice
+parent                                            child (child_setup.py)
+fork ───────────────────────────────────────────► dies with its parent, has no file of its, default signals
+  pidfd: readable once the child has ended          body()
+  ended() ─► Ending: exit status, or signal          │ returns: exit status 0
+  kill()                                             │ raises: traceback on stderr, exit status 1
+                                                     ▼ os._exit: nothing of the parent's is cleaned up twice
 """
 
 import contextlib

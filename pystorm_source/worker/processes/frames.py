@@ -6,6 +6,7 @@
            BEGIN, END  what the run is about             the marks between two runs
     up     WORK        (emits, acks, fails)              in this order: an emit comes before the verdict of its anchor
            FAILED      (number, method, error)           the component's exception ends the run
+           TICKED      number                            the final tick was given, and all is done that came of it
            COUNTS      …                                 what a report adds up
 
 ``sources``: for each tuple the place of its producer's stream in a table that both processes have since the fork; one
@@ -39,7 +40,8 @@ class Kind(IntEnum):
     END = 5
     WORK = 32
     FAILED = 33
-    COUNTS = 34
+    TICKED = 34
+    COUNTS = 35
 
 
 def pack(value: Any) -> list[Any]:

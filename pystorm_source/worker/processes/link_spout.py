@@ -21,6 +21,10 @@ from pystorm_source.worker.processes.frames import Kind, pack, ranges_of, unpack
 Source = tuple[str, str]
 """Component and stream of a tuple's producer."""
 
+FRAME_SIZE = 256
+"""Emits and verdicts that go up at once, at least, while there is more to do. More: the parent waits for them in vain.
+Fewer: each frame costs a pickle, and wakes the parent if it sleeps."""
+
 
 class Inbox:
     """Reads tuples for the spouts of a link. ``mark``: the kind of the frame other than tuples that is next; None."""
@@ -34,16 +38,28 @@ class Inbox:
     def next_of(self, source: Source) -> tuple[int, Any] | None:
         """Number and values of the next tuple; None if there is none now, or a mark comes first."""
         waiting = self._waiting[source]
-        while not waiting and self.mark is None and (frame := self._end.read()) is not None:
-            kind, data = frame
-            if kind != Kind.TUPLES:
-                self.mark = (kind, unpack(data))
-                break
-            first, places, values = unpack(data)
-            each = [places] * len(values) if isinstance(places, int) else places
-            for number, (place, row) in enumerate(zip(each, values, strict=True), first):
-                self._waiting[self._sources[place]].append((number, row))
+        while not waiting and self._read():
+            pass
         return waiting.popleft() if waiting else None
+
+    def _read(self) -> bool:
+        """One frame, unless a mark waits. Whether there was one, of tuples."""
+        frame = self._end.read() if self.mark is None else None
+        if frame is None:
+            return False
+        kind, data = frame
+        if kind != Kind.TUPLES:
+            self.mark = (kind, unpack(data))
+            return False
+        first, places, values = unpack(data)
+        each = [places] * len(values) if isinstance(places, int) else places
+        for number, (place, row) in enumerate(zip(each, values, strict=True), first):
+            self._waiting[self._sources[place]].append((number, row))
+        return True
+
+    def look(self) -> bool:
+        """Whether there is anything to do: tuples, or a mark."""
+        return not self.empty or self._read() or self.mark is not None
 
     @property
     def empty(self) -> bool:
@@ -60,11 +76,16 @@ class Outbox:
         self.acks: list[int] = []
         self.fails: list[tuple[int, str, bytes | None]] = []
 
+    @property
+    def size(self) -> int:
+        """Emits and verdicts that wait for the next frame."""
+        return len(self.emits) + len(self.acks) + len(self.fails)
+
     def send(self) -> bool:
         """Writes what there is. Whether all of it is in the ring."""
         if not self._end.flush():
             return False
-        if not (self.emits or self.acks or self.fails):
+        if self.size == 0:
             return True
         parts = pack((self.emits, ranges_of(sorted(self.acks)), self.fails))
         self.emits, self.acks, self.fails = [], [], []
@@ -88,7 +109,9 @@ class LinkSpout(Spout):
         self._blame = blame
 
     def next_tuple(self) -> None:
-        """One tuple, if there is one."""
+        """One tuple, if there is one, and room for what comes of it."""
+        if self._outbox.size >= FRAME_SIZE and not self._outbox.send():
+            return
         found = self._next()
         if found is not None:
             self.emit(found[1], tup_id=found[0])
