@@ -6,6 +6,7 @@ _Bytes = bytes | bytearray | memoryview | mmap
 DAMAGED: str
 
 def link_bytes(down: int, up: int) -> int: ...
+
 @final
 class LinkEnd:
     def __new__(
