@@ -10,8 +10,10 @@ import pytest
 
 from cython_core.links.link_end import LinkEnd, link_bytes
 from pystorm_source import BatchingBolt, Bolt, Topology
+from pystorm_source.errors.user_frames import users_line
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import MemorySpout
+from pystorm_source.worker.processes.carried_error import unpack_error
 from pystorm_source.worker.processes.child_process import ChildProcess, Ending
 from pystorm_source.worker.processes.child_setup import ChildSetup
 from pystorm_source.worker.processes.child_worker import ChildWorker
@@ -159,3 +161,47 @@ def test_a_child_that_is_killed_leaves_whole_frames_and_an_ending():
         forked.take(*frame)
     assert set(forked.acks) <= {anchors[0] for _, anchors, _, _ in forked.emits}
     assert forked.close() == Ending(signal=9)
+
+
+class Refuses(Squares):
+    def process(self, tup):
+        if tup.values[0] == 2:
+            raise ValueError("no square of 2")
+        super().process(tup)
+
+
+class Refused(Topology):
+    numbers = MemorySpout.spec(fields=["n"], rows=[])
+    squares = Refuses.spec(inputs=[numbers])
+
+
+class NeverReady(Squares):
+    def initialize(self, conf, context):
+        raise OSError("no model")
+
+
+class Unready(Topology):
+    numbers = MemorySpout.spec(fields=["n"], rows=[])
+    squares = NeverReady.spec(inputs=[numbers])
+
+
+@pytest.mark.parametrize("ring", [128, 1 << 12])
+def test_an_exception_of_the_bolt_comes_up_with_its_tuple(ring):
+    forked = Forked(Refused, "squares", ring)
+    forked.write(Kind.TUPLES, (10, 0, [(n,) for n in range(5)]))
+    forked.read_until(lambda: forked.marks)
+    ((kind, (tup, method, error)),) = forked.marks
+    assert (kind, tup, method) == (Kind.FAILED, ("numbers", "default", (2,)), "process")
+    error = unpack_error(error)
+    assert repr(error) == "ValueError('no square of 2')"
+    assert users_line(error).endswith('in process: raise ValueError("no square of 2")')
+    assert forked.child.ended(10) == forked.close() == Ending(status=1)
+
+
+def test_an_exception_of_initialize_comes_up():
+    forked = Forked(Unready, "squares", 1 << 12)
+    forked.read_until(lambda: forked.marks)
+    ((kind, (tup, method, error)),) = forked.marks
+    assert (kind, tup, method) == (Kind.FAILED, None, "initialize")
+    assert repr(unpack_error(error)) == "OSError('no model')"
+    assert forked.child.ended(10) == forked.close() == Ending(status=1)

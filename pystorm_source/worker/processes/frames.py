@@ -5,13 +5,13 @@
            TICK        number                            the final tick of a micro-batch; it has a number as tuples do
            BEGIN, END  what the run is about             the marks between two runs
     up     WORK        (emits, acks, fails)              in this order: an emit comes before the verdict of its anchor
-           FAILED      (number, method, error)           the component's exception ends the run
+           FAILED      (tuple or None, method, error)    the component's exception ends the run
            TICKED      number                            the final tick was given, and all is done that came of it
            COUNTS      …                                 what a report adds up
 
 ``sources``: for each tuple the place of its producer's stream in a table that both processes have since the fork; one
 int if all are of one. ``acks``: ranges of numbers, flat: first, last, first, last, both included. ``fails``: (number,
-method, packed error or None).
+method, packed error or None). The tuple of FAILED: component, stream, values.
 
 Values are pickled by protocol 5, their large buffers beside the pickle, so that they are copied into the ring and not
 first into the pickle. Only a process and its own children exchange frames; nothing that a network brings is unpickled.
