@@ -59,49 +59,24 @@ DEBUG_DIRECTIVES = RELEASE_DIRECTIVES | {
 RELEASE_ARGS = ["-O3", "-g0", "-DNDEBUG", "-fno-asynchronous-unwind-tables"]
 COMPILE_ARGS = ["-std=c11", "-Wall", "-Wno-unused-function"]
 COMPILE_ARGS += ["-O1", "-g", "-UNDEBUG", "-DPYSTORM_DEBUG=1"] if DEBUG else RELEASE_ARGS
-if platform.system() == "Windows":
-    COMPILE_ARGS = ["/std:c11", "/O2"]
 COMPILE_ARGS += os.environ.get("PYSTORM_CFLAGS", "").split()
 
 # Compiled for size, to two thirds of it: they run once per component, batch or error, or wait for Python in each call.
 # A module that works per tuple does not belong here: it would be slower.
 SMALL = {
-    "cython_core.arrow.byte_column",
-    "cython_core.arrow.frame_batches",
-    "cython_core.arrow.lossless_cast",
-    "cython_core.arrow.row_error",
-    "cython_core.arrow.scalar_converter",
     "cython_core.arrow.value_converter",
-    "cython_core.executors.adaptive_limit",
     "cython_core.executors.arrow_executor",
     "cython_core.executors.async_executor",
-    "cython_core.executors.async_request",
     "cython_core.executors.batching",
-    "cython_core.executors.bolt_failures",
-    "cython_core.executors.bolt_ticks",
     "cython_core.executors.executor",
-    "cython_core.executors.held_batches",
-    "cython_core.executors.joining",
-    "cython_core.executors.request_grace",
-    "cython_core.executors.waiting_spouts",
     "cython_core.primitives.latency_histogram",
     "cython_core.primitives.parker",
-    "cython_core.queues.flush_timer",
     "cython_core.routing.batch_slice",
-    "cython_core.routing.column_emit",
-    "cython_core.routing.java_hash",
-    "cython_core.routing.own_emit",
     "cython_core.routing.own_thread",
-    "cython_core.schedulers.executor_thread",
-    "cython_core.schedulers.inline_scheduler",
-    "cython_core.schedulers.threads_scheduler",
-    "cython_core.schedulers.wait_strategy",
-    "cython_core.timing.purgatory",
-    "cython_core.timing.timer_service",
-    "cython_core.timing.timing_wheel",
-    "cython_core.tuples.column_slice",
+    "cython_core.schedulers.schedulers",
+    "cython_core.timing.timers",
 }
-SMALL_ARGS = [] if DEBUG or platform.system() == "Windows" else ["-Os"]
+SMALL_ARGS = [] if DEBUG else ["-Os"]
 LINK_ARGS = os.environ.get("PYSTORM_LDFLAGS", "").split()
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -116,8 +91,8 @@ BUILD_INFO_MACROS = [
 def extension(path: str) -> Extension:
     """The extension module built from one ``.pyx``; ``build_info`` alone knows version and digest of all sources.
 
-    One for each file: Cython makes one of several only if their text is included. Loading them takes 16
-    of the 320 ms in which a worker's modules are imported, once per process; a change compiles the modules it is in.
+    A ``.pyx`` includes the ``.pxi`` files beside it that are of one module with it: each module has 15 kB of Cython's
+    own code in a wheel. Larger: a change of one line compiles for longer, and all of a module is for size or none.
     """
     name = path[:-4].replace(os.sep, ".")
     is_build_info = name == "cython_core.build_info"
@@ -151,7 +126,7 @@ def remove_orphans(folder: str) -> None:
     for package in ("cython_core", "pystorm_source"):
         for built in Path(folder, package).rglob("*.*"):
             source = built.relative_to(folder)
-            if built.suffix == ".so":
+            if built.suffix in {".so", ".c"}:
                 source = source.with_name(built.name.split(".")[0] + ".pyx")
             if built.is_file() and not source.exists():
                 built.unlink()
@@ -198,6 +173,7 @@ class build_core(build_ext):
         """Runs Cython on what changed. An extension then depends on the headers that it includes, and on no other."""
         folder, directives = ("build/cython-debug", DEBUG_DIRECTIVES) if DEBUG else ("build/cython", RELEASE_DIRECTIVES)
         stamp, now = Path(folder, "directives"), f"{directives}"
+        remove_orphans(folder)
         written = cythonize(
             self.extensions,
             build_dir=folder,

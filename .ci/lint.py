@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
-CYTHON = sorted(str(path) for path in ROOT.glob("cython_core/**/*.p[yx][xd]"))
+CYTHON = sorted(str(path) for path in ROOT.glob("cython_core/**/*.p[yx][xdi]") if path.suffix != ".pyi")
 STUBTEST = [
     "--mypy-config-file",
     "pyproject.toml",

@@ -6,6 +6,9 @@
 A room imports those to its right, by Cython and in C alike. Each C header lies beside the ``.pyx`` that binds it and is
 included by its path from the folder above this one (``"cython_core/queues/ring.h"``).
 
+A ``.pyx`` is a module to import. The ``.pxi`` files that it includes are parts of it, a noun each: what these define is
+declared in its ``.pxd`` and ``.pyi`` and imported by its name (``cython_core.queues.queues.ReceiveQueue``).
+
 Knows no Spark, no topology DSL and no YAML; imports nothing else of this project.
 """
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 
 def sources(directory: str | Path) -> list[Path]:
-    """Every ``.pyx``, ``.pxd`` and C header under ``directory``, sorted."""
-    return sorted(path for path in Path(directory).rglob("*") if path.suffix in {".pyx", ".pxd", ".h"})
+    """Every ``.pyx``, ``.pxi``, ``.pxd`` and C header under ``directory``, sorted."""
+    return sorted(path for path in Path(directory).rglob("*") if path.suffix in {".pyx", ".pxi", ".pxd", ".h"})
 
 
 def digest(directory: str | Path) -> str:
@@ -27,7 +27,7 @@ def abi(directory: str | Path) -> str:
     Other modules are compiled against them; an installed wheel holds them, too.
     """
     root = Path(directory)
-    return _digest([path for path in sources(root) if path.suffix != ".pyx"], root)
+    return _digest([path for path in sources(root) if path.suffix in {".pxd", ".h"}], root)
 
 
 def _digest(paths: list[Path], root: Path) -> str:

@@ -1,5 +1,5 @@
 """Prints the option tables: ``conf/defaults.yaml``, ``options/typed.py`` and ``docs/OPTIONS.md`` come from here;
-and ``docs/COMMANDS.md``, from ``command_page``.
+``docs/COMMANDS.md``, from ``command_page``; the tables of COUNTERS.md and METRICS.md, from ``counter_page``.
 
 ``python -m docs.option_pages --write`` writes them; ``yaml``, ``typed`` or ``markdown`` prints one.
 """
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from docs import command_page
+from docs import command_page, counter_page
 from pystorm_source import spouts
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, declared_by, fields_of, meaning_of
@@ -27,6 +27,8 @@ PAGES = {
     "pystorm_source/options/typed.py": "typed",
     "docs/OPTIONS.md": "markdown",
     "docs/COMMANDS.md": "commands",
+    "docs/COUNTERS.md": "counters",
+    "docs/METRICS.md": "metrics",
 }
 TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions, JournalOptions)
 GENERATED = "Printed by `python -m docs.option_pages --write`; change `pystorm_source/options/` instead."
@@ -190,6 +192,16 @@ __all__ = ["ReadOptions"]
 def commands() -> str:
     """The commands with their flags."""
     return command_page.commands()
+
+
+def counters() -> str:
+    """The counts of a worker, and what of them a task reports."""
+    return counter_page.counters()
+
+
+def metrics() -> str:
+    """The metrics of Prometheus and OpenTelemetry."""
+    return counter_page.metrics()
 
 
 def _hints(hint: Any) -> Iterator[str]:

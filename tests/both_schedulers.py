@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from cython_core.schedulers.schedulers import ThreadsScheduler
 from pystorm_source.options import EngineOptions
 from pystorm_source.plan import plan
 from pystorm_source.worker import worker

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from testbed.spark_classes import submit_options
+from pystorm_source.spark.worker_python import quick_python
+from testbed.spark_classes import checkpoint_files, submit_options
 from tests.side_by_side import (  # noqa: F401
     pytest_collection_finish,
     pytest_collection_modifyitems,
@@ -43,7 +44,7 @@ WARM_DAEMONS = ROOT / "testbed/warm_daemons"
 
 # Before any JVM is started: its planners, runners and workers are children of the JVM and inherit this.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = quick_python()
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.pop("SPARK_HOME", None)
 # Else each of their hundreds of Python processes compiles the sources anew: 0.3 s of a core.
@@ -75,6 +76,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.python.worker.faulthandler.enabled", "true")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.streaming.checkpointFileManagerClass", checkpoint_files())
         .config("spark.sql.streaming.pollingDelay", "50ms")  # 10 ms: queries that wait take a share of a core
         .config("spark.sql.streaming.stopTimeout", "20s")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))

@@ -1,8 +1,9 @@
-"""How tests run side by side in three processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
+"""How tests run side by side in four processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
 
-Processes are pytest-xdist's (``make test`` says ``-n 3``, one more than the smallest machine has cores: for half of the
-time tests wait, for Spark, a broker, a time-out). One process takes a file of tests as a whole, with these
-exceptions:
+Processes are pytest-xdist's. ``make test`` says ``-n 4``, two more than the smallest machine has cores: for half of the
+time tests wait, for Spark, a broker, a time-out. One process takes a file of tests as a whole, with the exceptions
+below. ``--dist loadgroup`` would form the same groups, but it adds their names to those of the tests: pytest could not
+find a failed test by its name to run it again.
 
 - The tests that need the Spark session are two groups, and those that need a broker alone are one: a process takes a
   group as a whole, thus a run starts two sessions. In one they would last longer than all other tests together in two
@@ -36,6 +37,7 @@ QUERIES = (
     "tests/sink/",
     "tests/channel/leases/",
     "tests/spark/",
+    "tests/stages/",
 )
 """The folders whose tests of Spark are the group ``queries``, which lasts about as long as ``spark``."""
 

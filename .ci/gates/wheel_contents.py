@@ -43,7 +43,7 @@ def faults_of_wheel(wheel: Path) -> list[str]:
     wrong += [f"without {name}" for name in [*shipped(), *headers(), "pyspark_pystorm.py"] if name not in inside]
     if not any(name.endswith(f".data/scripts/{SCRIPT}") for name in inside):
         wrong.append(f"without the script {SCRIPT}")
-    strange = [name for name in inside if name.startswith(OURS_ALONE) or name.endswith((".c", ".pyx", ".html"))]
+    strange = [name for name in inside if name.startswith(OURS_ALONE) or name.endswith((".c", ".pyx", ".pxi", ".html"))]
     return wrong + [f"{name} does not belong in it" for name in strange]
 
 
@@ -51,7 +51,8 @@ def faults_of_sdist(sdist: Path) -> list[str]:
     """What is missing in it, and what does not belong there."""
     with tarfile.open(sdist) as archive:
         inside = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    needed = [*shipped(), f"pystorm_source/spark/{SCRIPT}", *headers(), *paths("cython_core/**/*.pyx"), *LICENCES]
+    needed = [*shipped(), f"pystorm_source/spark/{SCRIPT}", *headers(), *LICENCES]
+    needed += [*paths("cython_core/**/*.pyx"), *paths("cython_core/**/*.pxi")]
     wrong = [f"without {name}" for name in [*needed, "setup.py", "pyproject.toml"] if name not in inside]
     return wrong + [f"{name} does not belong in it" for name in inside if name.endswith((".so", ".c", ".html"))]
 

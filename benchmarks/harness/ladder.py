@@ -44,30 +44,19 @@ class Benchmark(NamedTuple):
 
 
 LADDER = (
-    Benchmark("queues", "items/s between two cores, objects/s between threads of Python; against JCTools"),
-    Benchmark("broadcast", "items/s of one writer and several readers between two cores; against the Disruptor"),
-    Benchmark("wheel", "ns to cancel and insert one of many timers, requests/s with time-outs; against Kafka's timer"),
     Benchmark("core", "tuples/s of topologies in one process without Spark; against pystorm over its pipe and bytewax"),
-    Benchmark("purgatory", "ns to complete an operation and watch another, bytes per pending one; against Kafka's"),
     Benchmark("async", "requests/s of an AsyncBolt with 20,000 in flight; against aiohttp and httpx by hand"),
     Benchmark("topologies", "tuples/s of topologies in one thread, and in a process per core; against Storm on all"),
     Benchmark("compiled", "tuples/s of the same with compiled components; against Storm, and those in Python"),
     Benchmark("acker", "tuples/s with acking; against the same without"),
     Benchmark("latency", "seconds from a spout tuple's emit to its ack at half of full load; against Storm"),
     Benchmark("instructions", "machine instructions per tuple of the core's topologies, counted by valgrind"),
-    Benchmark("journal", "rows/s into a journal with an fsync per micro-batch; against a bare Arrow IPC writer"),
     Benchmark("state", "keys/s of a map state into PostgreSQL; against an upsert by hand, which is not exactly once"),
     Benchmark("files", "rows/s of lines, CSV, NDJSON, Parquet as columns; against tuples, and Spark's own sources"),
-    Benchmark("planning", "ms of planning per trigger for up to 100,000 partitions of a spout"),
     Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
     Benchmark("kafka", "records/s from Kafka; against Spark's own source with a Python function, and a bare consumer"),
     Benchmark("admission", "micro-batches until a change is followed, overshoot; of the controller in a simulation"),
-    Benchmark("defaults", "slow bolts, a slow sink, the fixed cost of a task, all with no setting; against limits"),
-    Benchmark(
-        "tune", "sentences/s of word count as `tune` sets it in a minute; against the best of an exhaustive sweep"
-    ),
     Benchmark("overload", "batch time, goodput and memory of a query with ten times its load; against fixed limits"),
-    Benchmark("observe", "what counts, metrics and the page cost a query; size of a report and of the progress"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
     Benchmark(
         "columns", "rows/s of Arrow batches in bolts; against rows, a bare source of Arrow, Spark's with mapInArrow"

@@ -25,20 +25,11 @@ def begun(conf: dict[str, Any]) -> float | None:
         return None
 
 
-def service_rate(conf: dict[str, Any], elapsed: float, partition: str) -> float:
-    """Tuples per second that one slot can do of a partition, so many seconds after the load began.
-
-    ``conf``: ``overload.rate`` at best; ``overload.shape``: ``wave`` (down to a quarter and back over
-    ``overload.seconds``), ``step`` (a quarter in the first and last third), ``slow`` (partition 3 by 50 slower in the
-    second half) or ``even``.
-    """
-    best, shape = conf["overload.rate"], conf["overload.shape"]
-    part = elapsed / conf["overload.seconds"]
-    if shape == "wave":
-        return best * 4 ** (-0.5 + 0.5 * math.cos(2 * math.pi * part))
-    if shape == "step":
-        return best if 1 / 3 <= part < 2 / 3 else best / 4
-    return best / 50 if shape == "slow" and partition == "03" and part >= 0.5 else best
+def service_rate(conf: dict[str, Any], elapsed: float) -> float:
+    """Tuples per second that one slot can do, so many seconds after the load began: from ``overload.rate`` down to a
+    quarter and back over ``overload.seconds``."""
+    best: float = conf["overload.rate"]
+    return best * 4 ** (-0.5 + 0.5 * math.cos(2 * math.pi * elapsed / conf["overload.seconds"]))
 
 
 class ArrivingSpout(PartitionedSpout):
@@ -80,11 +71,11 @@ class WaitBolt(Bolt):
 
     def process(self, tup: Any) -> None:
         now = time.perf_counter()
-        part, n = tup.values
+        _, n = tup.values
         if self.since is None:
             self.since = begun(self.conf)
         elapsed = 0.0 if self.since is None else time.time() - self.since
-        self.free = max(self.free, now - AHEAD) + 1 / service_rate(self.conf, elapsed, part)
+        self.free = max(self.free, now - AHEAD) + 1 / service_rate(self.conf, elapsed)
         if self.free > now + AHEAD:
             time.sleep(self.free - now)
         self.emit((n,))

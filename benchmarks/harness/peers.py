@@ -32,10 +32,6 @@ class Peer(NamedTuple):
 
 PYSTORM = Peer("pystorm", "3.1.4")
 BYTEWAX = Peer("bytewax", "0.21.1")
-JCTOOLS = Jar("org.jctools", "jctools-core", "4.0.5")
-DISRUPTOR = Jar("com.lmax", "disruptor", "4.0.0")
-KAFKA = Jar("org.apache.kafka", "kafka-server-common", "4.4.0")
-NETTY = Jar("io.netty", "netty-common", "4.2.7.Final")
 # The newest that Maven has of each; a Spark that is newer than they are takes them, too.
 SPARK_KAFKA = (
     Jar("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", alone=True),

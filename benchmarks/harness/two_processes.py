@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from benchmarks.harness.windows import processors
+from benchmarks.harness.programs import processors
 from pystorm_source.api import Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan

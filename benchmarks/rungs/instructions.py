@@ -22,8 +22,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.harness.ladder import Settings
+from benchmarks.harness.programs import build_program
 from benchmarks.harness.record import ROOT, Record, record
-from benchmarks.harness.windows import build_program
 from benchmarks.rungs.core import CASES, send
 from testbed.maven import PeerMissing
 

@@ -4,38 +4,29 @@
     arrow-bolt    KafkaBatchSpout → null ArrowBolt → noop sink       against spark-arrow and bare
     arrow-null    KafkaBatchSpout → null bolt → noop sink            against spark-arrow and bare
     tuple         KafkaSpout → null bolt → noop sink                 against spark-plain and bare
-    tuple-out     KafkaSpout → noop sink                             against spark-plain
     json          KafkaBatchSpout, JSON to five columns → noop sink  against spark-json
-    arrow-alone   two workers of ours without Spark, KafkaBatchSpout → output         against bare
-    bolt-alone    two workers of ours without Spark, KafkaBatchSpout → null ArrowBolt against bare
-    null-alone    two workers of ours without Spark, KafkaBatchSpout → null bolt      against bare
-    tuple-alone   two workers of ours without Spark, KafkaSpout → null bolt           against bare
-    json-alone    two workers of ours without Spark, JSON to five columns → output    against bare-json
     spark-arrow   Spark's Kafka source → Arrow function of Python → noop sink
     spark-plain   Spark's Kafka source → plain function of Python, without Arrow → noop sink
     spark-json    Spark's Kafka source → from_json with the same five columns → noop sink
     bare          two processes, a confluent-kafka consumer each, that ask every message for its value
-    bare-json     the same, of the topic with JSON
 
 All but those of JSON read the field ``value`` as bytes, and the functions give back what they get. All queries run in
 one session, in turn with the bare consumers, one at a time. A query's first micro-batch starts processes and is thrown
 away; of the others the time is what Spark reports for adding the batch. The bare consumers have the client settings of
-the spout: with librdkafka's own (``bare-defaults``), which pause a second whenever enough is fetched, they are several
-times slower.
+the spout: with librdkafka's own, which pause a second whenever enough is fetched, they are several times slower.
 """
 
 import math
 import os
 import tempfile
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import confluent_kafka
-import pyarrow as pa
 import pyspark
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import functions
@@ -45,13 +36,8 @@ from benchmarks.harness.peers import SPARK_KAFKA
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source import ArrowBolt, Bolt, Topology
-from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.kafka.consumers import CHUNK, DEFAULTS
-from pystorm_source.spouts.kafka.spout import BATCH_ROWS
-from pystorm_source.types.arrow import field_type
-from pystorm_source.worker.output import OutputPlan, ViewPlan
-from pystorm_source.worker.worker import Worker
 from testbed.kafka_broker import KafkaCluster, kafka_cluster
 from testbed.maven import PeerMissing, java_jars
 from testbed.uncontrolled import UNCONTROLLED
@@ -96,10 +82,6 @@ class BatchesToArrowBolt(Topology):
     null = NullArrowBolt.spec(inputs=[records])
 
 
-class Tuples(Topology):
-    records = KafkaSpout.spec(fields=["value binary"])
-
-
 class TuplesToNull(Topology):
     records = KafkaSpout.spec(fields=["value binary"])
     null = NullBolt.spec(inputs=[records])
@@ -111,15 +93,6 @@ ORDER = "id bigint, item string, price double, sold boolean, at timestamp"
 class Json(Topology):
     records = KafkaBatchSpout.spec(fields=[f"value struct<{ORDER}>"], config={"value.format": "json"})
 
-
-ALONE: dict[str, tuple[type[Topology], str]] = {
-    "arrow-alone": (Batches, "records"),
-    "bolt-alone": (BatchesToArrowBolt, "null"),
-    "null-alone": (BatchesToNull, "null"),
-    "tuple-alone": (TuplesToNull, "null"),
-    "json-alone": (Json, "records"),
-}
-"""Topology, and the component whose stream leaves it."""
 
 VERSIONS = {
     "spark": f"pyspark {pyspark.__version__} with {SPARK_KAFKA[0].name} {SPARK_KAFKA[0].version}",
@@ -168,19 +141,11 @@ CASES = (
     Case("spark-plain", _sparks(lambda: functions.udf(lambda value: value, "binary", useArrow=False))),
     Case("spark-json", _sparks_json),
     Case("bare", None),
-    Case("bare-json", None),
-    Case("bare-defaults", None),
-    Case("arrow-alone", None, (("bare", 0.8),)),
-    Case("bolt-alone", None, (("bare", 0.9),)),
-    Case("null-alone", None, (("bare", 0.8),)),
-    Case("tuple-alone", None, (("bare", 0.8),)),
-    Case("json-alone", None, (("bare-json", None),)),
     Case("arrow", _ours(Batches), (("spark-arrow", 1.0), ("bare", 0.8))),
     Case("arrow-bolt", _ours(BatchesToArrowBolt), (("spark-arrow", 1.0), ("bare", 0.9))),
     Case("arrow-null", _ours(BatchesToNull), (("spark-arrow", 1.0), ("bare", 0.8))),
     Case("tuple", _ours(TuplesToNull), (("spark-plain", 2.0), ("bare", 0.8))),
-    Case("tuple-out", _ours(Tuples), (("spark-plain", None), ("bare", None))),
-    Case("json", _ours(Json), (("spark-json", 0.7), ("bare-json", None))),
+    Case("json", _ours(Json), (("spark-json", 0.7),)),
 )
 
 
@@ -250,10 +215,7 @@ def fill(cluster: KafkaCluster, topic: str, records: int, value_of: Callable[[in
 def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -> list[float]:
     """Records per second of each micro-batch after the first, or of the bare consumers."""
     if case.load is None:
-        if case.name.endswith("-alone"):
-            return [in_two_processes(work, servers, case.topic, records, case.name)]
-        settings = {} if case.name == "bare-defaults" else DEFAULTS
-        return [in_two_processes(consume, servers, case.topic, records, settings)]
+        return [consumed(servers, case.topic, records)]
     step = records // (1 + MEASURED_PER_QUERY)
     options = {
         "kafka.bootstrap.servers": servers,
@@ -272,13 +234,13 @@ def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -
     return [step / progress.durationMs["addBatch"] * 1000 for progress in done[1:]]
 
 
-def in_two_processes(read: Callable[..., None], servers: str, topic: str, records: int, how: Any) -> float:
-    """Records per second of two processes that ``read`` a partition each, once both have their first message."""
+def consumed(servers: str, topic: str, records: int) -> float:
+    """Records per second of two processes with a bare consumer of a partition each, once both have a message."""
     context = get_context("spawn")
     ready, times = context.Barrier(PARTITIONS), context.Queue()
     share = records // PARTITIONS
     processes = [
-        context.Process(target=read, args=(servers, topic, partition, share, how, ready, times))
+        context.Process(target=consume, args=(servers, topic, partition, share, ready, times))
         for partition in range(PARTITIONS)
     ]
     for process in processes:
@@ -289,29 +251,10 @@ def in_two_processes(read: Callable[..., None], servers: str, topic: str, record
     return sum(count for _, _, count in spans) / (max(end for _, end, _ in spans) - min(start for start, _, _ in spans))
 
 
-def work(servers: str, topic: str, partition: int, records: int, case: str, ready: Any, times: Any) -> None:
-    """A process with a worker of ours."""
-    topology, last = ALONE[case]
-    plan = compile_plan(topology, {"kafka.bootstrap.servers": servers, "subscribe": topic}, any_environment=True)
-    value = plan.component(last).stream("default").types[0]
-    view = ViewPlan(component=last, stream="default", columns=(0,))
-    output = OutputPlan(pa.schema([("value", field_type(value, "value"))]), (view,), BATCH_ROWS)
-    worker = Worker(plan, output)
-    first = 1
-    deque(worker.run("records", f"{topic}-{partition}", 0, first), maxlen=0)
-    ready.wait(60)
-    start = time.monotonic()
-    deque(worker.run("records", f"{topic}-{partition}", first, records), maxlen=0)
-    times.put((start, time.monotonic(), records - first))
-    worker.stop()
-
-
-def consume(
-    servers: str, topic: str, partition: int, records: int, settings: Mapping[str, Any], ready: Any, times: Any
-) -> None:
+def consume(servers: str, topic: str, partition: int, records: int, ready: Any, times: Any) -> None:
     """A process with a bare consumer."""
     own = {"bootstrap.servers": servers, "group.id": "bare", "enable.auto.commit": False, "auto.offset.reset": "error"}
-    consumer = Consumer({**settings, **own})
+    consumer = Consumer({**DEFAULTS, **own})
     consumer.assign([TopicPartition(topic, partition, 0)])
     first = len(consumer.consume(1, 60))
     ready.wait(60)

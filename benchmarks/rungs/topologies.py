@@ -30,9 +30,9 @@ from benchmarks.harness import components as c
 from benchmarks.harness.floor import bolt_nanos, spout_nanos
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import STORM, java_classes
+from benchmarks.harness.programs import Program
 from benchmarks.harness.record import Record, cores, record, rounded, spread
 from benchmarks.harness.two_processes import TwoProcesses
-from benchmarks.harness.windows import Program
 from benchmarks.rungs.core import NO_OUTPUT, ROW, SENTENCE, WORD, WORDS, Case, tuples_per_second
 from pystorm_source.api import Bolt, Spout
 from pystorm_source.plan import compile_plan

@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
 
-from cython_core.timing.timing_wheel cimport to_nanos, to_seconds
+from cython_core.timing.timers cimport to_nanos, to_seconds
 
 import os
 

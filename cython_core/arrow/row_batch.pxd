@@ -1,11 +1,38 @@
-"""Rows of one output become Arrow record batches: see row_batch.pyx."""
+"""Declares what row_batch.pyx and its parts define: column_memory.pxi, row_batch.pyx, row_sink.pxi, byte_column.pxi."""
 
 cimport cython
-from libc.stdint cimport int64_t, uint64_t
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from cython_core.acking.acker cimport Acker
-from cython_core.arrow.column_memory cimport ps_column
 
+
+# column_memory.pxi
+
+cdef extern from "cython_core/arrow/columns.h" nogil:
+    ctypedef struct ps_column:
+        int kind
+        int nullable
+        int width
+        uint8_t *values
+        uint8_t *heap
+        int64_t heap_capacity
+        uint8_t *validity
+        PyObject *objects
+
+
+@cython.final
+cdef class ColumnMemory:
+    cdef ps_column column
+
+    cdef object array(self, object type, int64_t rows)
+    cdef object buffer(self, uint8_t **start, int64_t size)
+
+
+cdef tuple kind_and_width(object type)
+
+
+# row_batch.pyx
 
 cdef extern from "cython_core/arrow/columns.h" nogil:
     ctypedef struct ps_batch:
@@ -71,3 +98,43 @@ cdef class RowBatchBuilder:
 
 
 cdef object record_batch_of(list arrays, object schema, int64_t rows)
+
+
+# row_sink.pxi
+
+cdef extern from "cython_core/arrow/columns.h" nogil:
+    ctypedef struct ps_row_slot:
+        int source
+        PyObject *constant
+
+
+@cython.final
+cdef class RowSink:
+    cdef readonly RowBatchBuilder builder
+    cdef readonly list columns
+    cdef readonly str label
+    # one per output column; `constants` owns what the slots borrow
+    cdef ps_row_slot *slots
+    cdef list constants
+    cdef int arity
+    cdef int partition_column
+    cdef bint has_objects
+    cdef bint of_one_tree       # a row of several trees has no offset
+
+    cdef int append(self, object values, long long offset, uint64_t attempt) except -1
+    cdef int append_odd(self, object values, long long offset, uint64_t attempt) except -1
+    cdef int convert_and_append(self, object values, long long offset, uint64_t attempt) except -1
+    cpdef int add_batch(self, object record_batch, uint64_t attempt=*, long long offset=*) except -1
+    cdef object conformed(self, object record_batch, long long offset)
+    cdef set_constant(self, int column, object plain)
+    cpdef int set_partition(self, str partition) except -1
+
+
+# byte_column.pxi
+
+@cython.final
+cdef class ByteColumn:
+    cdef ps_column column
+    cdef ps_batch batch     # of this one column
+
+    cdef int append(self, object value) except -1

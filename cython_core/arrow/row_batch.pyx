@@ -1,6 +1,6 @@
 """Non-blocking; one thread at a time (the GIL is enough). Rows of one output become Arrow record batches.
 
-A ``RowBatchBuilder`` belongs to an output, a ``RowSink`` (``row_sink.pyx``) to one producer task's stream as that
+A ``RowBatchBuilder`` belongs to an output, a ``RowSink`` (``row_sink.pxi``) to one producer task's stream as that
 output sees it: which value goes to which column, and what fills the others. Two tasks of a ``count`` bolt
 that emit ``(word, n)`` into an output of the columns ``word, n, _task, _offset``:
 
@@ -25,17 +25,17 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
 from cython_core.acking.acker cimport LOST, NO_ATTEMPT, Acker, ps_acker_forget
-from cython_core.arrow.column_memory cimport ColumnMemory, kind_and_width, ps_column
 
 import pyarrow as pa
 
 from cython_core.arrow.row_error import RowError, row_error  # no-cython-lint: callers import RowError from here
-from cython_core.arrow.scalar_converter import Misfit
-from cython_core.arrow.value_converter import converter
+from cython_core.arrow.value_converter import Misfit, converter
+
+include "column_memory.pxi"
+include "row_sink.pxi"
+include "byte_column.pxi"
 
 cdef extern from "cython_core/arrow/columns.h" nogil:
-    enum:
-        PS_COLUMN_OBJECT
     int ps_column_is_heaped(const ps_column *column) noexcept
     void ps_column_free(ps_column *column) noexcept
 

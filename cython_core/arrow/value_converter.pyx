@@ -38,7 +38,8 @@ from types import MemberDescriptorType
 
 from pyarrow import types
 
-from cython_core.arrow.scalar_converter import Misfit, scalar_converter
+
+include "scalar_converter.pxi"
 
 cdef object MISSING = object()
 cdef frozenset ABSENT = frozenset(["NAType", "NaTType", "MaskedConstant"])  # pandas.NA, NaT, numpy.ma.masked

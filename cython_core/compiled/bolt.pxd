@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from cython_core.routing.bolt_base cimport BoltBase
+from cython_core.routing.component_base cimport BoltBase
 from cython_core.tuples.tuple cimport Tuple
 
 

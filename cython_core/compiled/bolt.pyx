@@ -14,10 +14,10 @@ cimport cython
 from cpython.object cimport PyObject
 
 from cython_core.acking.acker cimport anchor_t, no_anchor
-from cython_core.routing.bolt_base cimport BoltBase
-from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
-from cython_core.routing.output_collector cimport OutputCollector, running, running_for
-from cython_core.routing.plain_emit cimport try_bolt_emit
+from cython_core.routing.component_base cimport BoltBase
+from cython_core.routing.output_collector cimport (
+    BoltOutputCollector, OutputCollector, running, running_for, try_bolt_emit,
+)
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.tuples.tuple cimport Tuple, values_of
 

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from cython_core.routing.bolt_base cimport ArrowBase
+from cython_core.routing.component_base cimport ArrowBase
 
 
 cdef extern from "cython_core/compiled/abi.h":

@@ -2,7 +2,7 @@
 
 from cpython.object cimport PyObject
 
-from cython_core.routing.spout_base cimport SpoutBase
+from cython_core.routing.component_base cimport SpoutBase
 
 
 cdef extern from "cython_core/compiled/abi.h":

@@ -1,6 +1,6 @@
 from typing_extensions import disjoint_base
 
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import SpoutBase
 
 @disjoint_base
 class CompiledSpout(SpoutBase):

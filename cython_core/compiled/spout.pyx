@@ -6,8 +6,8 @@ Threading law: as the executor.
 cimport cython
 from cpython.object cimport PyObject
 
-from cython_core.routing.plain_emit cimport try_spout_emit
-from cython_core.routing.spout_base cimport SpoutBase
+from cython_core.routing.output_collector cimport try_spout_emit
+from cython_core.routing.component_base cimport SpoutBase
 
 from cython_core.arrow.row_error import coded
 

@@ -3,9 +3,7 @@ from typing import Any, final
 import pyarrow as pa
 
 from cython_core.executors.bolt_executor import BoltExecutor
-from cython_core.queues.batch_inserter import PendingEmits
-from cython_core.queues.broadcast_ring import BroadcastReader
-from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.queues.queues import BroadcastReader, PendingEmits, ReceiveQueue
 from cython_core.routing.stream_router import StreamRouter
 
 @final

@@ -11,16 +11,13 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport NO_ATTEMPT
-from cython_core.arrow.row_batch cimport RowBatchBuilder
-from cython_core.arrow.row_sink cimport RowSink
+from cython_core.arrow.row_batch cimport RowBatchBuilder, RowSink
 from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.executor cimport past_deadline, ps_decref
-from cython_core.executors.held_batches cimport comes_again
-from cython_core.queues.batch_inserter cimport PendingEmits, ps_incref
-from cython_core.queues.receive_queue cimport ReceiveQueue
+from cython_core.executors.batching cimport comes_again
+from cython_core.queues.queues cimport PendingEmits, ReceiveQueue, ps_incref
 from cython_core.routing.batch_slice cimport BatchSlice
-from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
-from cython_core.routing.output_collector cimport set_current_collector
+from cython_core.routing.output_collector cimport BoltOutputCollector, set_current_collector
 from cython_core.timing.turn_times cimport end_call
 from cython_core.tuples.tuple cimport OPEN, Tuple, gather, take
 
@@ -28,9 +25,9 @@ import pyarrow as pa
 
 from cython_core.arrow.lossless_cast import conform_array
 from cython_core.arrow.row_error import row_error
-from cython_core.arrow.scalar_converter import Misfit
+from cython_core.arrow.value_converter import Misfit
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import ArrowBase
+from cython_core.routing.component_base import ArrowBase
 from cython_core.routing.failure_kinds import FailureKind
 
 # Tuples per call that a turn may make. More: one call keeps other components waiting for longer. Fewer: a batch of few

@@ -1,13 +1,109 @@
+"""Declares what async_executor.pyx and the parts that it includes define."""
+
 cimport cython
 
-from cython_core.executors.adaptive_limit cimport AdaptiveLimit
-from cython_core.executors.async_request cimport AsyncRequest, RequestLine
 from cython_core.executors.bolt_executor cimport BoltExecutor
-from cython_core.executors.request_grace cimport RequestGrace
-from cython_core.timing.purgatory cimport Purgatory
-from cython_core.timing.timer_service cimport TurnTimer
+from cython_core.routing.component_base cimport BoltBase
+from cython_core.routing.output_collector cimport BoltOutputCollector
+from cython_core.timing.timers cimport DelayedOperation, Purgatory, TimerService, TurnTimer
 from cython_core.tuples.tuple cimport Tuple
 
+
+# adaptive_limit.pxi
+
+@cython.final
+cdef class AdaptiveLimit:
+    cdef readonly long limit        # requests that may be under way now, 1 … most
+    cdef readonly long most
+    cdef bint starting              # nothing has lowered it yet: it doubles
+    cdef long raises                # since it was lowered
+    cdef double lowered_at          # when it was lowered last
+    cdef double lowered_from        # mean of the round before that, until the next one is known; NaN: none
+    cdef double base                # log of the answer time without a queue; NaN: no round yet
+    cdef double variance            # of the log of single answer times
+    cdef double weight              # answers that the base stands for
+    cdef long unread                # answers that stem from before the last change
+    cdef long count                 # of the round: answers, sum of logs, of their squares,
+    cdef double total
+    cdef double squares
+    cdef bint reached               # and whether all places were taken
+    cpdef void began(self, long in_flight) noexcept
+    cpdef void ended(self, double begun, double now, bint refused) noexcept
+    cdef void lower(self, double factor, double now) noexcept
+    cdef void end_round(self, double now) noexcept
+    cdef void raise_it(self) noexcept
+
+
+# async_request.pxi
+
+@cython.final
+cdef class RequestLine:
+    # What the requests of one bolt share.
+    cdef BoltOutputCollector collector
+    cdef object loop                # EventLoop
+    cdef unsigned long thread       # that turns the loop
+    cdef object finished            # deque of requests whose coroutine has ended, not yet settled by the executor
+    cdef list expired               # requests that have run out of time, the same
+    cdef list resumed               # requests whose time is to run anew, the same
+    cdef list strays                # (request, method, error): what went wrong behind the end of its process()
+    cdef bint ordered
+
+
+@cython.final
+cdef class AsyncRequest(DelayedOperation):
+    cdef readonly Tuple tup
+    cdef readonly object task       # asyncio.Task; None: it has ended
+    cdef RequestLine line
+    cdef str method                 # that its coroutine is a call of
+    cdef double begun               # the clock without the time between runs, in seconds
+    cdef bint paused                # its time does not run
+    cdef bint leads                 # what it emits leaves at once
+    cdef bint done
+    cdef bint has_emitted
+    cdef object unawaited           # the error for a coroutine that it has dropped; None: it has dropped none
+    cdef bint abandoned             # it was cancelled and goes on all the same: the executor waits for it no longer
+    cdef list held                  # what it emitted and acked before it led: (method, arguments); None: nothing
+    cdef object now_or_later(self, str method, tuple arguments)
+    cdef int refuse_stray(self, tuple arguments) except -1
+    cdef object do(self, str method, tuple arguments)
+    cdef int lead(self) except -1
+
+
+cdef class AsyncBase(BoltBase):
+    # Has no fields: see output_collector.pyx.
+    pass
+
+
+cdef object begin(AsyncRequest request, object create_task, object coroutine)
+
+
+# request_grace.pxi
+
+# That cancelled coroutines have to end. Shorter: a handler that closes a connection is taken for one that swallows its
+# cancellation. Longer: one that does holds its place, and with it the end of the micro-batch, for so long.
+cdef enum:
+    GRACE_SECONDS = 1
+
+
+@cython.final
+cdef class RequestGrace:
+    cdef str component
+    cdef int task
+    cdef object cancelled       # deque of (when its grace is over, request), oldest first
+    cdef TimerService timers
+    cdef TurnTimer timer        # for the oldest of them
+    cdef long unlogged            # abandoned requests that the log does not speak of yet
+    cdef long times             # that some were
+    cdef int share_timers(self, TimerService timers) except -1
+    cdef int forget(self) except -1
+    cdef int put_off(self, double seconds) except -1
+    cdef int add(self, AsyncRequest request, double now) except -1
+    cdef list overdue(self, double now)
+    cdef int abandoned(self, long count) except -1
+    cdef int warn(self) except -1
+
+
+# async_executor.pyx
 
 @cython.final
 cdef class AsyncExecutor(BoltExecutor):
@@ -16,6 +112,8 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef readonly long max_pending          # requests that may be under way now
     cdef AdaptiveLimit adaptive             # finds it; None: it is given
     cdef double settling_at                 # the clock, without the time between runs, as its requests end
+    cdef readonly unsigned long long ended_requests
+    cdef readonly double request_seconds    # that these took, each from its begin to the turn that settled it
     cdef readonly object request_timeout    # seconds; None: never
     cdef Purgatory purgatory                # of the requests; their one key is the task
     cdef double rested                      # seconds between runs: no time-out passes in them

@@ -22,21 +22,19 @@ from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport uint64_t
 
-from cython_core.executors.adaptive_limit cimport AdaptiveLimit
-from cython_core.executors.async_request cimport AsyncBase, AsyncRequest, RequestLine, begin
-from cython_core.executors.bolt_executor cimport BoltExecutor
-from cython_core.executors.bolt_ticks cimport timer_is_due
+from cython_core.executors.bolt_executor cimport BoltExecutor, timer_is_due
 from cython_core.executors.executor cimport past_deadline, ps_decref
-from cython_core.executors.request_grace cimport GRACE_SECONDS, RequestGrace
-from cython_core.queues.batch_inserter cimport PendingEmits
-from cython_core.queues.receive_queue cimport ReceiveQueue
+from cython_core.queues.queues cimport PendingEmits, ReceiveQueue
 from cython_core.routing.output_collector cimport set_current_collector
-from cython_core.timing.purgatory cimport CANCELLED, COMPLETED, PENDING, Purgatory
-from cython_core.timing.timer_service cimport TimerService, new_timer
+from cython_core.timing.timers cimport CANCELLED, COMPLETED, PENDING, Purgatory, TimerService, new_timer
 from cython_core.timing.turn_times cimport ASYNC_MAX_PENDING
 from cython_core.tuples.tuple cimport OPEN, Tuple, is_lost, name_values, take
 
 from cython_core.executors.executor import ComponentFailed, logger
+
+include "adaptive_limit.pxi"
+include "async_request.pxi"
+include "request_grace.pxi"
 
 cdef double NEVER = float("inf")
 cdef double LOOK_SECONDS = 1.0      # between two looks at all requests, at least
@@ -254,10 +252,11 @@ cdef class AsyncExecutor(BoltExecutor):
         self.line.thread = PyThread_get_thread_ident()
         set_current_collector(self.collector)
         self.loop.turn()
+        self.settling_at = self.monotonic() - self.rested
         ended = self.settle_finished()
         # Order: behind what has come meanwhile, so that none fails for the time that the thread was busy elsewhere.
         if self.in_flight > 0:
-            self.purgatory.advance(self.monotonic() - self.rested)
+            self.purgatory.advance(self.settling_at)
             self.fail_expired()
         if self.line.resumed:
             self.restart_resumed()
@@ -281,12 +280,14 @@ cdef class AsyncExecutor(BoltExecutor):
         return 0
 
     cdef long settle_finished(self) except -1:
+        cdef AsyncRequest request
         cdef long ended = 0
-        if self.adaptive is not None and self.line.finished:
-            self.settling_at = self.monotonic() - self.rested
         while self.line.finished:
             ended += 1
-            self.end_request(<AsyncRequest>self.line.finished.popleft())
+            request = <AsyncRequest>self.line.finished.popleft()
+            self.ended_requests += 1
+            self.request_seconds += self.settling_at - request.begun
+            self.end_request(request)
         return ended
 
     cdef int end_request(self, AsyncRequest request) except -1:

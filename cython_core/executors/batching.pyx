@@ -12,12 +12,16 @@ Threading law: as the executor.
 cimport cython
 from collections import OrderedDict
 
-from cython_core.routing.bolt_base cimport BoltBase
-from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
-from cython_core.routing.output_collector cimport OutputCollector, collector_of, collector_or_none, refuse_rows
+from cython_core.routing.component_base cimport BoltBase
+from cython_core.routing.output_collector cimport (
+    BoltOutputCollector, OutputCollector, collector_of, collector_or_none, refuse_rows,
+)
 from cython_core.tuples.tuple cimport OPEN, Tuple, gather, is_final_tick, is_lost, take_gathered
 
 from cython_core.arrow.row_error import coded, shown
+
+include "held_batches.pxi"
+include "joining.pxi"
 
 
 class Groups(OrderedDict):

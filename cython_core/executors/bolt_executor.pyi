@@ -1,12 +1,44 @@
 from typing import Any
 
+from typing_extensions import disjoint_base
+
 from cython_core.acking.acker import Acker
-from cython_core.executors.bolt_many import BoltMany
-from cython_core.queues.batch_inserter import PendingEmits
-from cython_core.queues.broadcast_ring import BroadcastReader
-from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.executors.executor import Executor
+from cython_core.queues.queues import BroadcastReader, PendingEmits, ReceiveQueue
 from cython_core.routing.stream_router import StreamRouter
+from cython_core.timing.timers import TimerService
 from cython_core.tuples.tuple import Tuple
+
+@disjoint_base
+class BoltFailures(Executor):
+    rules: Any
+
+@disjoint_base
+class BoltInput(BoltFailures):
+    @property
+    def queue(self) -> ReceiveQueue: ...
+    @property
+    def readers(self) -> tuple[BroadcastReader, ...] | None: ...
+    @property
+    def skipped(self) -> int: ...
+
+@disjoint_base
+class BoltTicks(BoltInput):
+    @property
+    def has_tick(self) -> bool: ...
+    @property
+    def tick_frequency(self) -> float | None: ...
+    @property
+    def ticks(self) -> int: ...
+    def share_timers(self, timers: TimerService) -> None: ...
+    def begin(self, now: float) -> None: ...
+    def wants_final_tick(self, emits: int) -> bool: ...
+    def holds_batches(self) -> bool: ...
+    def process_held(self, emits: int) -> None: ...
+    def final_tick(self, emits: int) -> None: ...
+
+@disjoint_base
+class BoltMany(BoltTicks): ...
 
 class BoltExecutor(BoltMany):
     def __init__(

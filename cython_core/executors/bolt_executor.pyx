@@ -13,21 +13,21 @@ from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport Acker, ack_edge
 from cython_core.compiled.bolt cimport CompiledBolt, call_process
-from cython_core.executors.bolt_many cimport BoltMany
-from cython_core.executors.bolt_ticks cimport timer_is_due
 from cython_core.executors.executor cimport past_deadline, ps_call_compiled, ps_call_one, ps_call_resolve, ps_decref
-from cython_core.executors.joining cimport JoinBase, Joins, call_join
-from cython_core.queues.batch_inserter cimport PendingEmits
-from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll
-from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
-from cython_core.routing.output_collector cimport set_current_collector
-from cython_core.timing.timer_service cimport TimerService
+from cython_core.executors.batching cimport JoinBase, Joins, call_join
+from cython_core.queues.queues cimport PendingEmits, ReceiveQueue, queue_poll
+from cython_core.routing.output_collector cimport BoltOutputCollector, set_current_collector
+from cython_core.timing.timers cimport TimerService
 from cython_core.timing.turn_times cimport TurnTimes, end_call
 from cython_core.tuples.tuple cimport ACKED, OPEN, Tuple, name_values, recycle, take
 
 from cython_core.executors.batching import BatchingBase
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
+
+include "bolt_failures.pxi"
+include "bolt_input.pxi"
+include "bolt_ticks.pxi"
+include "bolt_many.pxi"
 
 
 cdef class BoltExecutor(BoltMany):

@@ -1,8 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.queues.batch_inserter cimport PendingEmits
-from cython_core.queues.flush_timer cimport FlushFlag, ps_flush_flag, ps_flush_take
+from cython_core.queues.queues cimport FlushFlag, PendingEmits, ps_flush_flag, ps_flush_take
 from cython_core.routing.output_collector cimport OutputCollector
 from cython_core.timing.turn_times cimport StallReason, TurnTimes
 from cython_core.tuples.tuple cimport Tuple

@@ -3,8 +3,7 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
-from cython_core.queues.flush_timer import FlushFlag
+from cython_core.queues.queues import BatchInserter, FlushFlag, PendingEmits
 from cython_core.routing.output_collector import OutputCollector
 from cython_core.routing.stream_router import StreamRouter
 from cython_core.timing.turn_times import TurnTimes

@@ -12,8 +12,7 @@ through, with a note that names the component.
 Threading law: an executor's turns are taken by one thread at a time.
 """
 
-from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
-from cython_core.queues.flush_timer cimport FlushFlag
+from cython_core.queues.queues cimport BatchInserter, FlushFlag, PendingEmits
 from cython_core.routing.output_collector cimport OutputCollector, ps_this_thread
 from cython_core.routing.route cimport Route
 from cython_core.routing.stream_router cimport StreamRouter

@@ -1,7 +1,14 @@
-from typing import final
+from typing import Any, final
 
-from cython_core.executors.spout_replay import SpoutReplay
+from typing_extensions import disjoint_base
+
+from cython_core.executors.executor import Executor
 from cython_core.primitives.latency_histogram import LatencyHistogram
+
+@disjoint_base
+class SpoutReplay(Executor):
+    retries: Any
+    def emit_dead_letter(self, row: tuple[Any, ...]) -> bool: ...
 
 @final
 class SpoutExecutor(SpoutReplay):

@@ -15,12 +15,12 @@ from cython_core.compiled.spout cimport CompiledSpout, call_next_tuple
 from cython_core.executors.executor cimport (
     past_deadline, ps_call_compiled, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
-from cython_core.executors.spout_replay cimport SpoutReplay, release_tree
 from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histogram_copy
-from cython_core.queues.batch_inserter cimport PendingEmits
+from cython_core.queues.queues cimport PendingEmits
 from cython_core.routing.batch_slice cimport SOMEWHERE, slice_of
-from cython_core.routing.output_collector cimport set_current_collector
-from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, spout_is_at_most, spout_is_spent
+from cython_core.routing.output_collector cimport (
+    SpoutOutputCollector, set_current_collector, spout_is_at_most, spout_is_spent,
+)
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
 
@@ -28,8 +28,9 @@ import pyarrow as pa
 
 from cython_core.arrow.row_error import coded, shown
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
+
+include "spout_replay.pxi"
 
 
 cdef extern from "Python.h":

@@ -4,8 +4,7 @@ cimport cython
 from cpython cimport array
 
 from cython_core.arrow.batch_rows cimport BatchRows
-from cython_core.tuples.column_slice cimport ColumnSlice
-from cython_core.tuples.tuple cimport TupleBatch
+from cython_core.tuples.tuple cimport ColumnSlice, TupleBatch
 
 
 cdef enum:

@@ -2,11 +2,11 @@
 
     class MyBolt(Bolt)  ──inherits──►  BoltBase.emit (one call into C)  ──►  BoltOutputCollector  ──►  StreamRouter
 
-    plain_emit.pyx                    ``emit(values)`` of the component that runs: the shortest way
-    spout_base.pyx, bolt_base.pyx     the general ``emit`` and all else that user classes inherit
-    spout_output_collector.pyx        a spout task's way out: the roots of its trees
-    bolt_output_collector.pyx         a bolt task's way out: anchors and verdicts
-    own_emit.pyx                      the ``emit`` that the component's class gets
+    plain_emit.pxi                    ``emit(values)`` of the component that runs: the shortest way
+    spout_base.pxi, bolt_base.pxi     the general ``emit`` and all else that user classes inherit
+    spout_output_collector.pxi        a spout task's way out: the roots of its trees
+    bolt_output_collector.pxi         a bolt task's way out: anchors and verdicts
+    own_emit.pxi                      the ``emit`` that the component's class gets
 
 The bases that user classes inherit have no C fields: CPython 3.11 keeps the attributes of an instance inline (and its
 attribute opcodes specialised) only where no base adds fields of its own, and a component that reads three attributes
@@ -26,13 +26,17 @@ from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE
 
 from cython_core.acking.acker cimport anchor_t
 from cython_core.routing.batch_slice cimport BatchSlice, slice_of
-from cython_core.routing.own_emit cimport give_own_emit, is_own_emit, take_own_emit
 from cython_core.routing.stream_router cimport StreamRouter
 
 import pyarrow as pa
 
 from cython_core.arrow.frame_batches import batches_of, is_frame
 from cython_core.arrow.row_error import coded, shown
+
+include "own_emit.pxi"
+include "bolt_output_collector.pxi"
+include "spout_output_collector.pxi"
+include "plain_emit.pxi"
 
 logger = logging.getLogger("pystorm.worker")
 

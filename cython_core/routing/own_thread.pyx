@@ -29,11 +29,10 @@ from cpython.contextvars cimport PyContextVar_Reset, PyContextVar_Set, get_value
 from libc.stdint cimport int64_t, uint64_t
 
 from cython_core.acking.acker cimport anchor_t
-from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
-from cython_core.queues.broadcast_ring cimport ps_broadcast_capacity
-from cython_core.queues.receive_queue cimport queue_capacity
-from cython_core.routing.output_collector cimport OutputCollector, collector_or_none, name_of, ps_this_thread
-from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, spout_is_at_most, spout_is_spent
+from cython_core.queues.queues cimport BatchInserter, PendingEmits, ps_broadcast_capacity, queue_capacity
+from cython_core.routing.output_collector cimport (
+    OutputCollector, SpoutOutputCollector, collector_or_none, name_of, ps_this_thread, spout_is_at_most, spout_is_spent,
+)
 
 import logging
 import threading

@@ -1,9 +1,23 @@
+"""Declares what route.pyx and its parts define: stable_hash.pxi, java_hash.pxi, route.pyx."""
+
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int32_t, uint64_t
 
-from cython_core.queues.batch_inserter cimport BatchInserter
+from cython_core.queues.queues cimport BatchInserter
 
+
+# stable_hash.pxi
+
+cdef uint64_t stable_hash(object value) except? 0
+
+
+# java_hash.pxi
+
+cdef int32_t java_hash_of_all(object payload, const Py_ssize_t *positions, Py_ssize_t selected) except? -1
+
+
+# route.pyx
 
 cdef enum GroupingKind:
     GROUPING_SHUFFLE

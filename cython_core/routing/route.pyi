@@ -1,6 +1,10 @@
 from typing import Any, Self, final
 
-from cython_core.queues.batch_inserter import BatchInserter
+from cython_core.queues.queues import BatchInserter
+
+def hash_of(value: Any) -> int: ...
+def java_hash(value: Any) -> int: ...
+def java_deep_hash(values: list[Any] | tuple[Any, ...]) -> int: ...
 
 @final
 class Route:

@@ -16,9 +16,25 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
-from cython_core.queues.batch_inserter cimport BatchInserter
-from cython_core.routing.java_hash cimport java_hash_of_all
-from cython_core.routing.stable_hash cimport stable_hash
+from cython_core.queues.queues cimport BatchInserter
+
+include "stable_hash.pxi"
+include "java_hash.pxi"
+
+
+# Of both hashes.
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+    void Py_LeaveRecursiveCall()
+
+
+cdef extern from *:
+    """
+    static int ps_enter_recursion(void) {
+        return Py_EnterRecursiveCall(" while hashing a value for a fields grouping") ? -1 : 0;
+    }
+    """
+    int ps_enter_recursion() except -1
 
 
 cdef extern from "cython_core/primitives/mix.h" nogil:

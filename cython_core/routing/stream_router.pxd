@@ -1,12 +1,16 @@
+"""Declares what stream_router.pyx and its parts define: stream_router.pyx, column_emit.pxi."""
+
 cimport cython
 
 from cython_core.acking.acker cimport anchor_t
-from cython_core.arrow.row_sink cimport RowSink
-from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert
+from cython_core.arrow.row_batch cimport RowSink
+from cython_core.queues.queues cimport BatchInserter, PendingEmits, insert
 from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.route cimport Route
 from cython_core.tuples.tuple cimport Tuple, TupleSource, new_edge
 
+
+# stream_router.pyx
 
 @cython.final
 cdef class StreamRouter:
@@ -58,3 +62,14 @@ cdef inline int send_straight(StreamRouter router, object payload, const anchor_
     router.emitted += 1  # hot
     router.transferred += 1  # hot
     return transfer(router.pending, router.only, new_edge(router.source, payload, anchor))
+
+
+# column_emit.pxi
+
+cdef tuple columns_of(tuple given)
+cdef int check_fields(StreamRouter router, tuple columns) except -1
+cdef Py_ssize_t length_of(tuple columns, tuple ids) except -1
+cdef int emit_one_by_one(object component, tuple columns, tuple ids, dict named) except -1
+cdef int refill(list row, tuple columns, Py_ssize_t number) except -1
+cdef int send_columns(StreamRouter router, tuple columns, Py_ssize_t rows, const anchor_t *anchor,
+                      unsigned long long *emits) except -1

@@ -1,7 +1,7 @@
 from typing import Any, final
 
-from cython_core.arrow.row_sink import RowSink
-from cython_core.queues.batch_inserter import PendingEmits
+from cython_core.arrow.row_batch import RowSink
+from cython_core.queues.queues import PendingEmits
 from cython_core.routing.route import Route
 from cython_core.tuples.tuple import TupleSource
 

@@ -16,13 +16,15 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport LOST, Roots, anchor_t, attempt_of_row, no_anchor, ps_acker_edge
-from cython_core.arrow.row_sink cimport RowSink
-from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert_rows
+from cython_core.arrow.row_batch cimport RowSink
+from cython_core.queues.queues cimport BatchInserter, PendingEmits, insert_rows
 from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.route cimport GROUPING_ALL, GROUPING_CUSTOM, GROUPING_DIRECT, GROUPING_GLOBAL, Route
 from cython_core.tuples.tuple cimport Tuple, TupleSource, add_edge, named_values, new_edge, new_tuple, ring_edge
 
 from cython_core.arrow.row_error import coded, shown
+
+include "column_emit.pxi"
 
 
 cdef array.array PLACES = array.array("i")

@@ -7,8 +7,7 @@ cimport cython
 from cpython.list cimport PyList_GET_SIZE
 from cpython.tuple cimport PyTuple_GET_SIZE
 
-from cython_core.tuples.column_slice cimport ColumnSlice, append_rows
-from cython_core.tuples.tuple cimport Tuple, TupleSource
+from cython_core.tuples.tuple cimport ColumnSlice, Tuple, TupleSource, append_rows
 
 from cython_core.arrow.row_error import coded, shown
 

@@ -1,12 +1,16 @@
-cimport cython
-from cpython.object cimport PyObject
+"""Declares what tuple.pyx and its parts define: tuple.pyx, column_slice.pxi."""
 
+cimport cython
+from cpython cimport array
+from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport (
-    Acker, anchor_t, Roots, ps_acker_add, ps_acker_edge, ps_acker_take, ps_acker_wait, ps_root,
+    Acker, Roots, anchor_t, ps_acker_add, ps_acker_edge, ps_acker_take, ps_acker_wait, ps_root,
 )
 
+
+# tuple.pyx
 
 cdef extern from "cython_core/primitives/mix.h" nogil:
     uint64_t ps_mix64(uint64_t x)
@@ -206,3 +210,20 @@ cdef inline void recycle(PyObject *owned) noexcept:
             pooled += 1  # hot
             return
     ps_decref_tuple(owned)
+
+
+# column_slice.pxi
+
+@cython.final
+cdef class ColumnSlice(TupleBatch):
+    cdef readonly tuple names   # of the fields
+    cdef tuple columns          # of each field a tuple of values
+    cdef Py_ssize_t start       # the first row in them
+    cdef array.array offsets    # of each row, type code "q"; None: that of the tuple that carries them
+    cdef long long offset_of(self, Tuple tup, Py_ssize_t i) noexcept
+    cdef ColumnSlice part(self, Py_ssize_t start, Py_ssize_t count)
+    cdef list column(self, Py_ssize_t field)
+
+
+cdef ColumnSlice columns_slice(tuple names, tuple columns, Py_ssize_t rows)
+cdef int append_rows(list rows, Tuple tup) except -1

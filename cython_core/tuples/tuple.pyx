@@ -15,6 +15,8 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_AsUTF8
 
+include "column_slice.pxi"
+
 cdef extern from "cython_core/tuples/values_tuple.h":
     ctypedef struct PyMemberDef:
         pass

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from cython_core.routing.bolt_base import ArrowBase
+from cython_core.routing.component_base import ArrowBase
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.stream import Stream

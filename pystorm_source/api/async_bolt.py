@@ -1,6 +1,6 @@
 """Bolts that wait for external systems, for many tuples at a time."""
 
-from cython_core.executors.async_request import AsyncBase
+from cython_core.executors.async_executor import AsyncBase
 from cython_core.routing.failure_kinds import Hopeless
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt

@@ -3,7 +3,7 @@
 from typing import Any
 
 from cython_core.arrow.row_error import coded
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick, offset_of_tree
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
@@ -210,7 +210,7 @@ class Bolt(Component, BoltBase):
                 raise ArgumentTypeError(
                     f"limits of {cls.__name__}.spec are names of topology.rate.limit, such as limits=['api']. Given: "
                     f"{given(limits)}",
-                    code="PYSTORM_WRONG_TYPE",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
             config = spec_config(cls.config, config, {"topology.bolt.limits": ",".join(limits)})
         return ComponentSpec(cls, name=name, inputs=inputs, par=par, config=config)

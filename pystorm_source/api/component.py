@@ -5,7 +5,7 @@ import os
 from numbers import Real
 from typing import Any, ClassVar, Never, NoReturn
 
-from cython_core.routing.own_emit import has_subclass
+from cython_core.routing.output_collector import has_subclass
 from cython_core.routing.own_thread import counts_for_run
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.component_log import ErrorLog, logger_of
@@ -107,7 +107,7 @@ class Component:
             raise ArgumentTypeError(
                 f"{name}(...) makes an instance and takes no {', '.join(others)}: in a topology write "
                 f"{name}.spec({', '.join(f'{key}=...' for key in others)}). Given: {given(others)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         if serializer not in SERIALIZERS:
             raise ArgumentError(
@@ -167,7 +167,7 @@ class Component:
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(
-                f"the name of a metric must be a str. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+                f"the name of a metric must be a str. Given: {given(name)}", code="PYSTORM_INVALID_ARGUMENT"
             )
         if self._pystorm_sends({"command": "metrics", "name": name, "params": value}):
             return
@@ -253,53 +253,15 @@ class Component:
             code="PYSTORM_NOT_SUPPORTED",
         )
 
-    def read_message(self) -> NoReturn:
-        """pystorm's reader of its pipe.
-
-        Raises:
-            NotSupportedError: always: there is no pipe to Storm.
-        """
-        self._no_pipe("read_message")
-
-    def read_command(self) -> NoReturn:
-        """As ``read_message``.
-
-        Raises:
-            NotSupportedError: always.
-        """
-        self._no_pipe("read_command")
-
     def read_task_ids(self) -> NoReturn:
-        """As ``read_message``.
+        """What an old unit test replaces beside ``send_message``: the ids that Storm answers to an emit.
 
         Raises:
-            NotSupportedError: always.
+            NotSupportedError: called as it is: there is no pipe to Storm.
         """
-        self._no_pipe("read_task_ids")
-
-    def read_handshake(self) -> NoReturn:
-        """As ``read_message``.
-
-        Raises:
-            NotSupportedError: always.
-        """
-        self._no_pipe("read_handshake")
-
-    def read_tuple(self) -> NoReturn:
-        """As ``read_message``.
-
-        Raises:
-            NotSupportedError: always.
-        """
-        self._no_pipe("read_tuple")
-
-    def _run(self) -> NoReturn:
-        self._no_pipe("_run")
-
-    def _no_pipe(self, method: str) -> NoReturn:
         raise NotSupportedError(
             "there is no pipe to Storm: the engine calls process, next_tuple, ack and fail; in a test, call these or "
-            f"run the topology. Given: {type(self).__name__}.{method}()",
+            f"run the topology. Given: {type(self).__name__}.read_task_ids()",
             code="PYSTORM_NOT_SUPPORTED",
         )
 
@@ -352,7 +314,8 @@ class Component:
             ArgumentTypeError: always.
         """
         raise ArgumentTypeError(
-            f"spec() is defined by Spout and Bolt; subclass one of them. Given: {given(cls)}", code="PYSTORM_WRONG_TYPE"
+            f"spec() is defined by Spout and Bolt; subclass one of them. Given: {given(cls)}",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
 
 

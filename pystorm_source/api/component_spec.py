@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import SpoutBase
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import ArgumentTypeError, StreamNotDeclaredError, TopologyError, given, nearest
@@ -52,11 +52,11 @@ class GlobalStreamId:
             raise ArgumentTypeError(
                 "a GlobalStreamId names a component: a spec, or the name of a component of the Topology. "
                 f"Given: {given(component)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         if stream is not None and not isinstance(stream, str):
             raise ArgumentTypeError(
-                f"a GlobalStreamId names a stream by a str. Given: {given(stream)}", code="PYSTORM_WRONG_TYPE"
+                f"a GlobalStreamId names a stream by a str. Given: {given(stream)}", code="PYSTORM_INVALID_ARGUMENT"
             )
         object.__setattr__(self, "component", component)
         object.__setattr__(self, "stream", "default" if stream is None else stream)
@@ -94,7 +94,7 @@ class ComponentSpec:
         ...     outputs = ["word string", Stream(["line string"], name="errors")]
         >>> Split.spec(name="words", inputs=["lines"])
         Traceback (most recent call last):
-        pystorm_source.errors.ArgumentTypeError: [PYSTORM_WRONG_TYPE] an input of Split must be ... Given: 'lines'
+        pystorm_source.errors.ArgumentTypeError: [PYSTORM_INVALID_ARGUMENT] an input of Split must be ... Given: 'lines'
         >>> words = Split.spec(name="words", inputs=[GlobalStreamId("lines")], par=2)
         >>> words["errors"].streamId
         'errors'
@@ -194,7 +194,7 @@ class ComponentSpec:
             hint = "" if isinstance(name, str) else ", and inputs come by keyword: spec(inputs=[...])"
             raise ArgumentTypeError(
                 f"the name of a component must be a non-empty str{hint}. Given: {given(name)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         if name is not None and name.startswith("__"):
             raise TopologyError(
@@ -216,7 +216,7 @@ class ComponentSpec:
             if not isinstance(environment, str):
                 raise ArgumentTypeError(
                     f"`par` as a dict goes from the name of an environment to an int. Given: {given(par)}",
-                    code="PYSTORM_WRONG_TYPE",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
         return {environment: _task_count(tasks) for environment, tasks in par.items()}
 
@@ -226,13 +226,15 @@ class ComponentSpec:
             return {}
         if not isinstance(config, dict):
             raise ArgumentTypeError(
-                f"`config` of a component must be a dict or None. Given: {_shown(config)}", code="PYSTORM_WRONG_TYPE"
+                f"`config` of a component must be a dict or None. Given: {_shown(config)}",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         try:
             json.dumps(config)
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(
-                f"`config` of a component must be JSON: {error}. Given: {_shown(config)}", code="PYSTORM_WRONG_TYPE"
+                f"`config` of a component must be JSON: {error}. Given: {_shown(config)}",
+                code="PYSTORM_INVALID_ARGUMENT",
             ) from None
         return copy.deepcopy(config)
 
@@ -248,7 +250,7 @@ class ComponentSpec:
                 if not isinstance(grouping, Grouping):
                     raise ArgumentTypeError(
                         f"the grouping of an input of {of} must be a Grouping. Given: {given(grouping)}",
-                        code="PYSTORM_WRONG_TYPE",
+                        code="PYSTORM_INVALID_ARGUMENT",
                     )
             pairs = list(inputs.items())
         elif isinstance(inputs, (list, tuple)):
@@ -257,7 +259,7 @@ class ComponentSpec:
             raise ArgumentTypeError(
                 f"`inputs` of {of} must be a spec, a list of specs and streams, or a dict of these to Groupings; "
                 f"{_remedy_for(inputs)}. Given: {given(inputs)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         checked: dict[GlobalStreamId, Grouping | None] = {}
         for source, grouping in pairs:
@@ -267,7 +269,7 @@ class ComponentSpec:
                 raise ArgumentTypeError(
                     f"an input of {of} must be a component spec or spec['stream']; {_remedy_for(source)}. "
                     f"Given: {given(source)}",
-                    code="PYSTORM_WRONG_TYPE",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
             checked[source] = grouping
         return tuple(checked.items())
@@ -285,7 +287,7 @@ def _task_count(tasks: Any) -> int:
         raise ArgumentTypeError(
             "`par`, the number of tasks, must be an int of at least 1, or a dict of environments to such. "
             f"Given: {given(tasks)}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     if tasks < 1:
         raise TopologyError(

@@ -71,7 +71,7 @@ class Grouping:
         if not isinstance(names, (list, tuple)):
             raise ArgumentTypeError(
                 f"the fields of a grouping are a list or tuple of names. Given: {given(names)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         if kind in _BY_FIELDS:
             if not names:
@@ -82,23 +82,23 @@ class Grouping:
             for name in names:
                 if not isinstance(name, str):
                     raise ArgumentTypeError(
-                        f"a {kind} grouping takes field names. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+                        f"a {kind} grouping takes field names. Given: {given(name)}", code="PYSTORM_INVALID_ARGUMENT"
                     )
         elif names:
             raise ArgumentTypeError(
-                f"a {kind} grouping takes no fields. Given: {given(names)}", code="PYSTORM_WRONG_TYPE"
+                f"a {kind} grouping takes no fields. Given: {given(names)}", code="PYSTORM_INVALID_ARGUMENT"
             )
         if kind == "custom":
             if isinstance(custom, type) or not callable(getattr(custom, "choose_tasks", None)):
                 raise ArgumentTypeError(
                     "a custom grouping takes an object with choose_tasks(task, values) -> list of task ids, and "
                     f"optionally prepare(context, stream, targets). Given: {given(custom)}",
-                    code="PYSTORM_WRONG_TYPE",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
         elif custom is not None:
             raise ArgumentTypeError(
                 f"a {kind} grouping takes no object: write Grouping.custom(obj). Given: {given(custom)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "names", tuple(names))
@@ -192,7 +192,7 @@ class Grouping:
         if not isinstance(java_serialized, bytes):
             raise ArgumentTypeError(
                 f"custom_serialized takes a serialized Java object as bytes. Given: {given(java_serialized)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         raise NotSupportedError(
             "no Java runs here: write the grouping in Python and use Grouping.custom(obj). Given: custom_serialized of "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cython_core.executors.joining import JoinBase
+from cython_core.executors.batching import JoinBase
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.errors import MethodMissingError

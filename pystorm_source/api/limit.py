@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cython_core.executors.async_request import AsyncBase, pause_request, request_has_expired, resume_request
+from cython_core.executors.async_executor import AsyncBase, pause_request, request_has_expired, resume_request
 from cython_core.routing.failure_kinds import FailureKind
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, given

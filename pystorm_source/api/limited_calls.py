@@ -4,8 +4,8 @@ from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
 from cython_core.compiled.bolt import CompiledBolt
-from cython_core.executors.async_request import AsyncBase
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.executors.async_executor import AsyncBase
+from cython_core.routing.component_base import BoltBase
 from pystorm_source.api.arrow_bolt import ArrowBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.join_bolt import JoinBolt

@@ -144,7 +144,7 @@ class PartitionedSpout(Spout):
             raise TopologyError(
                 f"partitions() of {type(self).__name__} must return a list of names; write [{names!r}]. "
                 f"Given: {given(names)}",
-                code="PYSTORM_INVALID_ANSWER",
+                code="PYSTORM_INVALID_COMPONENT",
             )
         return Snapshot({name: (self.earliest(name), self.latest(name)) for name in names}, state)
 

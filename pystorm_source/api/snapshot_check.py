@@ -27,20 +27,20 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
     if not isinstance(answer, Snapshot):
         raise TopologyError(
             f"snapshot() of spout {component!r} must answer a Snapshot. Given: {given(answer)}",
-            code="PYSTORM_INVALID_ANSWER",
+            code="PYSTORM_INVALID_COMPONENT",
         )
     for part in ("heads", "state"):
         if not isinstance(getattr(answer, part), Mapping):
             raise TopologyError(
                 f"{part} of the Snapshot of spout {component!r} must be a mapping, such as {_EXAMPLES[part]}. "
                 f"Given: {given(getattr(answer, part))}",
-                code="PYSTORM_INVALID_ANSWER",
+                code="PYSTORM_INVALID_COMPONENT",
             )
     for name, note in answer.state.items():
         if not isinstance(name, str) or isinstance(note, bool) or not isinstance(note, (int, str)):
             raise TopologyError(
                 f"the state of spout {component!r} must hold ints and strs by str. Given: {given(name)}: {given(note)}",
-                code="PYSTORM_INVALID_ANSWER",
+                code="PYSTORM_INVALID_COMPONENT",
             )
     bounds = _bounds(answer.heads)
     if bounds is None:
@@ -48,7 +48,7 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
         raise TopologyError(
             f"spout {component!r} must name partitions by str and give ints 0 <= earliest <= latest < 2**63 for each. "
             f"Given: {given(odd)}: {given(answer.heads[odd])}",
-            code="PYSTORM_INVALID_ANSWER",
+            code="PYSTORM_INVALID_COMPONENT",
         )
     _check_text(component, answer.heads)
     return CheckedSnapshot(answer.heads, answer.state, _retired(component, answer), bounds)
@@ -63,7 +63,7 @@ def _check_text(component: str, names: Collection[str]) -> None:
         f"spout {component!r} names a partition by text that UTF-8 cannot hold, as Python has the name of a file whose "
         "bytes are no UTF-8: quote such bytes, as urllib.parse.quote(os.fsencode(name)) does, and undo it in open(). "
         f"Given: {given(odd)}",
-        code="PYSTORM_INVALID_ANSWER",
+        code="PYSTORM_INVALID_COMPONENT",
     )
 
 
@@ -86,7 +86,7 @@ def _retired(component: str, answer: Snapshot) -> frozenset[str]:
         raise TopologyError(
             f"retired of the Snapshot of spout {component!r} must be a set of names of partitions. "
             f"Given: {given(given_names)}",
-            code="PYSTORM_INVALID_ANSWER",
+            code="PYSTORM_INVALID_COMPONENT",
         )
     return retired
 

@@ -38,11 +38,11 @@ def _unknown(spec: Callable[..., Any], keywords: dict[str, Any]) -> str | None:
 def _refused(cls: type, key: str, value: Any, spec: Callable[..., Any]) -> ArgumentTypeError:
     known = [name for name in inspect.signature(spec).parameters if name != "cls"]
     if "par" in known and (remedy := remedy_of_par(key, value)):
-        return ArgumentTypeError(f"{cls.__name__}.spec takes no {key!r}: {remedy}", code="PYSTORM_WRONG_TYPE")
+        return ArgumentTypeError(f"{cls.__name__}.spec takes no {key!r}: {remedy}", code="PYSTORM_INVALID_ARGUMENT")
     near = near_key(key, known)
     hint = f"did you mean {near!r}?" if near else f"it takes {', '.join(known)}."
     return ArgumentTypeError(
         f"{cls.__name__}.spec takes no {key!r}: {hint} A key of your own goes into config={{{key!r}: ...}}. "
         f"Given: {key}={given(value)}",
-        code="PYSTORM_WRONG_TYPE",
+        code="PYSTORM_INVALID_ARGUMENT",
     )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import SpoutBase
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.errors import MethodMissingError

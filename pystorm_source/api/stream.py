@@ -43,13 +43,13 @@ class Stream:
         if isinstance(fields, str) or not isinstance(fields, (list, tuple)):
             raise ArgumentTypeError(
                 f"Stream fields must be a list, tuple or None of field names. Given: {given(fields)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         for field in fields:
             if not isinstance(field, str):
                 raise ArgumentTypeError(
                     f"every field of a Stream must be a str such as 'word' or 'word string'. Given: {given(field)}",
-                    code="PYSTORM_WRONG_TYPE",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
             if not field.strip():
                 raise TopologyError(
@@ -57,11 +57,11 @@ class Stream:
                 )
         if not isinstance(name, str):
             raise ArgumentTypeError(
-                f"the name of a Stream must be a str. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+                f"the name of a Stream must be a str. Given: {given(name)}", code="PYSTORM_INVALID_ARGUMENT"
             )
         if not isinstance(direct, bool):
             raise ArgumentTypeError(
-                f"`direct` of a Stream must be a bool. Given: {given(direct)}", code="PYSTORM_WRONG_TYPE"
+                f"`direct` of a Stream must be a bool. Given: {given(direct)}", code="PYSTORM_INVALID_ARGUMENT"
             )
         names, types = [], []
         for field in fields:
@@ -110,7 +110,7 @@ class Stream:
             raise ArgumentTypeError(
                 f"outputs of {given_by} must be a list or tuple of field names and Streams, such as "
                 f"['word string', 'n long']. Given: {given(outputs)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         streams: list[Stream] = []
         default_fields: list[str] = []
@@ -121,7 +121,8 @@ class Stream:
                 default_fields.append(output)
             else:
                 raise ArgumentTypeError(
-                    f"outputs of {given_by} must hold str or Stream. Given: {given(output)}", code="PYSTORM_WRONG_TYPE"
+                    f"outputs of {given_by} must hold str or Stream. Given: {given(output)}",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
         if default_fields:
             streams.insert(0, Stream(fields=default_fields))

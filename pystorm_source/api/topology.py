@@ -101,7 +101,7 @@ class Topology:
         if not isinstance(cls.config, dict):
             raise ArgumentTypeError(
                 f"Topology config must be a dict. Given: {given(redacted('config', cls.config))}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         specs: dict[str, ComponentSpec] = {}
         for base in reversed(cls.__mro__):
@@ -110,7 +110,7 @@ class Topology:
                     raise ArgumentTypeError(
                         f"{cls.__name__}.{attribute} is an instance; write {type(value).__name__}.spec(). "
                         f"Given: {given(value)}",
-                        code="PYSTORM_WRONG_TYPE",
+                        code="PYSTORM_INVALID_ARGUMENT",
                     )
                 if isinstance(value, ComponentSpec):
                     specs[attribute] = value.named(attribute)
@@ -131,7 +131,7 @@ class Topology:
                 raise ArgumentTypeError(
                     f"{cls.__name__}.{attribute} is a class, which is no component: write "
                     f"{value.__name__}.spec({inputs}). Given: {given(value)}",
-                    code="PYSTORM_WRONG_TYPE",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
 
     @classmethod

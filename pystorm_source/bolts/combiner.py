@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cython_core.executors.held_batches import HeldBatches
+from cython_core.executors.batching import HeldBatches
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.bolts.aggregation import Aggregate, Aggregation, columns_of, parsed
@@ -114,7 +114,7 @@ class CombinerBolt(DerivedBolt):
         if not isinstance(by, (list, tuple)) or not all(isinstance(each, str) for each in by):
             raise ArgumentTypeError(
                 f"`by` of a {cls.__name__} is a list of columns, such as ['shop']. Given: {given(by)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         return list(by), parsed(config.get("combiner.aggregates", cls.aggregates))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 
 from cython_core.arrow.lossless_cast import conform_array
-from cython_core.arrow.scalar_converter import Misfit
+from cython_core.arrow.value_converter import Misfit
 from pystorm_source.api.arrow_bolt import ArrowBolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.stream import Stream

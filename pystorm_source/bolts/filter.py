@@ -68,7 +68,7 @@ class FilterBolt(DerivedBolt):
             raise ArgumentTypeError(
                 f"the `condition` of a {cls.__name__} is an expression of pyarrow.compute, such as "
                 f"pc.field('price') > 10. Given: {given(chosen)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         return made._with_outputs(super(FilterBolt, made).spec(name=name, inputs=inputs, par=par, config=config))
 

@@ -80,7 +80,7 @@ class ProjectBolt(DerivedBolt):
                 f"the `columns` of a {cls.__name__} are a list of names, or a dict from names to columns and "
                 f"expressions of pyarrow.compute, such as {{'total': pc.field('price') * 2}}. "
                 f"Given: {given(cls.columns)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         return {name: pc.field(each) if isinstance(each, str) else each for name, each in chosen.items()}
 

@@ -2,13 +2,13 @@
 
 ::
 
-    task   sender, permits     reports/    what a range did, to the runner; what its tasks do now, when it asks
-             ║   ▲             leases/     permits of rate limits, from the runner or a Redis, to the tasks
-             ▼   ║
-    driver server, lease server
+    task    client: one thread,   reports/    what a range did; what its tasks do now, if the driver asks
+            one connection        leases/     permits of rate limits, also from a Redis
+              ║   ▲
+              ▼   ║
+    driver  server: one thread, one port
 
-``leases/`` goes over the connections of ``reports/``; neither knows what a report's counts are added up to
-(``counts/``).
+The room does not know what a report's counts are added up to (``counts/``).
 """
 
 __all__: list[str] = []

@@ -127,7 +127,7 @@ def _lines(path: Path) -> list[bytes]:
         raise OptionError(
             f"the record file cannot be read ({error.strerror}): run this as the user of the driver. Given: "
             f"{str(path)!r}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         ) from None
     found = []
     for line in lines:
@@ -199,7 +199,7 @@ def _file_of(query: str) -> Path:
             "QUERY names no query of this user's drivers on this machine: give the name of a topology, the beginning "
             "of a run's or query's id, or a file or folder of the option progress.path. Given: "
             f"{query or 'no query has written records here'!r}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         )
     return max(files, key=lambda file: file.stat().st_mtime_ns)
 

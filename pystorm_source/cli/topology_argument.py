@@ -80,7 +80,7 @@ def _check_keys(given: Iterable[str], own: set[str], plan: Plan) -> None:
             raise OptionError(
                 f"option {key!r} is for a reader of Spark's: this command reads without one; leave it out here. "
                 f"Given: {key!r}",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         if near := difflib.get_close_matches(lowered, every, n=1, cutoff=NEAR):
             raise OptionError(
@@ -102,7 +102,7 @@ def _loaded(reference: str) -> type[Topology]:
     try:
         return load_reference(reference)
     except OptionError as error:
-        if error.code != "PYSTORM_MODULE_NOT_FOUND":
+        if error.code != "PYSTORM_NAME_NOT_FOUND" or error.__cause__ is None:  # the module is there
             raise
         here = topologies("")
         near = difflib.get_close_matches(reference, here, n=1)
@@ -110,7 +110,7 @@ def _loaded(reference: str) -> type[Topology]:
         raise OptionError(
             f"module {module!r} cannot be imported: it is neither in {str(Path.cwd())!r} nor installed; {hint} "
             f"Given: {reference!r}",
-            code="PYSTORM_MODULE_NOT_FOUND",
+            code="PYSTORM_NAME_NOT_FOUND",
         ) from None
 
 

@@ -35,7 +35,7 @@ def load_reference(reference: str) -> type[Topology]:
     if not file.is_file():
         raise OptionError(
             f"there is no such file: {FORM}; paths begin in {str(Path.cwd())!r}. Given: {reference!r}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         )
     module = _imported(file.resolve(), reference)
     topologies = _topologies(module)

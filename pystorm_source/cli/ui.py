@@ -63,7 +63,7 @@ def _existing(path: Path | None) -> Path | None:
         raise OptionError(
             f"PATH takes a record file, or a folder of them, such as that of the option progress.path. Given: "
             f"{str(path)!r}, which does not exist",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         )
     return path
 

@@ -7,14 +7,17 @@ in a set each), the rest latencies; 8 MB if the calls of every component had eve
 import heapq
 from collections.abc import Sequence
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from pystorm_source.channel.reports.task_report import TaskReport
 from pystorm_source.counts.latencies import Latencies, short
 from pystorm_source.plan.plan import Plan
+from pystorm_source.records.counts import LARGEST, SUMMED
 from pystorm_source.records.record import PartitionProgress
 from pystorm_source.records.stall_reasons import REASONS
-from pystorm_source.worker.component_columns import LARGEST, SUMMED, ComponentColumns
+from pystorm_source.worker.component_columns import ComponentColumns
 
 MOST_SLOW = 10
 """Ranges that are named as slow."""
@@ -39,7 +42,7 @@ class ComponentSums:
     """Columns that add up."""
 
     def __init__(self, shape: Shape):
-        self.of = {name: [0] * shape.components for name in SUMMED}
+        self.of: dict[str, list[Any]] = {name: [0] * shape.components for name in SUMMED}
         self.emitted = [0] * shape.streams
         self.edges = [0] * shape.edges
 
@@ -68,12 +71,12 @@ class BatchCounts:
         self.ranges = ranges
         self.sums = ComponentSums(shape)
         self.largest = {name: [0] * shape.components for name in LARGEST}
-        self.busiest = [0] * shape.components
-        self.cpu = 0
-        """Microseconds that the tasks' threads computed; 0 if that is not known."""
-        self.stalls = {reason: [0] * shape.components for reason in REASONS}
-        self.limits: dict[tuple[int, str], list[int]] = {}
-        """(component, limit) → calls, microseconds waited, and paused."""
+        self.busiest_seconds = [0.0] * shape.components
+        self.cpu_seconds = 0.0
+        """That the tasks' threads computed; 0.0 if that is not known."""
+        self.stall_seconds = {reason: [0.0] * shape.components for reason in REASONS}
+        self.limits: dict[tuple[int, str], list[float]] = {}
+        """(component, limit) → calls, seconds waited, and paused."""
         self.execute = Latencies(shape.components)
         self.complete = Latencies(shape.components)
         self.seconds = dict.fromkeys(spouts, 0.0)
@@ -114,7 +117,7 @@ class BatchCounts:
         began = report.arrived - report.seconds
         self._first = min(self._first, began) if self.read > 1 else began
         self._last = max(self._last, report.arrived)
-        slow = (report.seconds, self.read, report.slim())
+        slow = (report.seconds, self.read, replace(report, components=None))
         (heapq.heappush if len(self._slow) < MOST_SLOW else heapq.heappushpop)(self._slow, slow)
         if columns is not None:
             self._add_columns(columns)
@@ -125,10 +128,10 @@ class BatchCounts:
         for name, largest in self.largest.items():
             values = getattr(columns, name)
             largest[: len(values)] = map(max, largest, values)
-        _add(self.busiest, columns.busiest or columns.busy)
-        self.cpu += columns.cpu
-        for reason, micros in columns.stalls.items():
-            _add(self.stalls[reason], micros)
+        _add(self.busiest_seconds, columns.busiest_seconds or columns.busy_seconds)
+        self.cpu_seconds += columns.cpu_seconds
+        for reason, seconds in columns.stall_seconds.items():
+            _add(self.stall_seconds[reason], seconds)
         for limit in columns.limits:
             of = limit.component, limit.name
             if of in self.limits or len(self.limits) < MOST_LIMITS:
@@ -151,5 +154,5 @@ class BatchCounts:
         )
 
 
-def _add(sums: list[int], values: Sequence[int]) -> None:
+def _add(sums: list[Any], values: Sequence[float]) -> None:
     sums[: len(values)] = map(add, sums, values)

@@ -8,9 +8,9 @@ from pystorm_source.counts.batch_counts import BatchCounts, ComponentSums
 from pystorm_source.counts.latencies import short
 from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.records.bottleneck import bottleneck
+from pystorm_source.records.counts import SHOWN, Counts
 from pystorm_source.records.record import (
     ComponentProgress,
-    Counts,
     EdgeProgress,
     ErrorRecord,
     LimitProgress,
@@ -20,8 +20,6 @@ from pystorm_source.records.record import (
 )
 from pystorm_source.worker.output import OutputPlan
 
-_MICROS = 1_000_000
-_SUMMED = ("executed", "acked", "failed", "retried", "timed_out", "dead_lettered", "dropped", "skipped", "errors")
 _LEAST_SHARE = 0.0005
 """Shares below it are not shown."""
 
@@ -79,7 +77,7 @@ class TopologyView:
         return replace(made, bottleneck=bottleneck(made, batch.duration))
 
     def _limits(self, batch: BatchCounts) -> Iterator[LimitProgress]:
-        calls: dict[str, int] = {}
+        calls: dict[str, float] = {}
         for (_, name), (own, _, _) in batch.limits.items():
             calls[name] = calls.get(name, 0) + own
         for (place, name), (own, waited, paused) in sorted(batch.limits.items()):
@@ -87,33 +85,33 @@ class TopologyView:
             if limit is None or place >= len(self._plan.components):
                 continue
             component = self._plan.components[place]
-            micros = self._micros(component, batch) * len(component.tasks)
+            seconds = self._seconds(component, batch) * len(component.tasks)
             most = limit.calls / limit.seconds * batch.elapsed
             yield LimitProgress(
                 component=component.name,
                 name=name,
                 rate=limit.text,
-                calls=own,
+                calls=int(own),
                 used=round(min(1.0, calls[name] / most), 3) if most > 0 else 0.0,
-                waits=round(min(1.0, waited / micros), 3),
-                paused=round(min(1.0, paused / micros), 3),
+                waits=round(min(1.0, waited / seconds), 3),
+                paused=round(min(1.0, paused / seconds), 3),
             )
 
-    def _micros(self, component: ComponentPlan, batch: BatchCounts) -> float:
+    def _seconds(self, component: ComponentPlan, batch: BatchCounts) -> float:
         """How long its tasks were at work. A range of a spout that is not above it keeps it out of work."""
-        return max(1.0, sum(batch.seconds[spout] for spout in self._above[component.name]) * _MICROS)
+        return max(1e-6, sum(batch.seconds[spout] for spout in self._above[component.name]))
 
     def _component(
         self, place: int, component: ComponentPlan, batch: BatchCounts, totals: ComponentSums
     ) -> ComponentProgress:
         sums = batch.sums.of
-        batches = sums["batches"][place]
-        micros = self._micros(component, batch)
-        busy = sums["busy"] if self._plan.options.scheduler == "inline" else batch.busiest
+        batches = sums["batches_published"][place]
+        seconds = self._seconds(component, batch)
+        busy = sums["busy_seconds"] if self._plan.options.scheduler == "inline" else batch.busiest_seconds
         stalls: dict[str, float] = {
             reason: round(min(1.0, share), 3)
-            for reason, stalled in batch.stalls.items()
-            if (share := stalled[place] / micros / len(component.tasks)) >= _LEAST_SHARE
+            for reason, stalled in batch.stall_seconds.items()
+            if (share := stalled[place] / seconds / len(component.tasks)) >= _LEAST_SHARE
         }
         return ComponentProgress(
             name=component.name,
@@ -122,12 +120,12 @@ class TopologyView:
             batch=self._counts(place, component, batch.sums),
             total=self._counts(place, component, totals),
             streams=self._stream_counts(component, batch.sums),
-            capacity=round(min(1.0, busy[place] / micros), 3),
+            capacity=round(min(1.0, busy[place] / seconds), 3),
             stalls=stalls,
-            queue_high_mark=batch.largest["queue_high"][place],
-            queue_capacity=0 if component.is_spout else _power_of_two(self._plan.options.receive_buffer_size),
-            pending_high_mark=batch.largest["pending_high"][place],
-            batch_fill=short(sums["published"][place] / batches) if batches else 0.0,
+            queue_high_mark=batch.largest["queue_high_mark"][place],
+            queue_capacity=0 if component.is_spout else self._plan.queue_capacity,
+            pending_high_mark=batch.largest["pending_high_mark"][place],
+            batch_fill=short(sums["tuples_published"][place] / batches) if batches else 0.0,
         )
 
     def _counts(self, place: int, component: ComponentPlan, sums: ComponentSums) -> Counts:
@@ -135,7 +133,7 @@ class TopologyView:
         return Counts(
             emitted=sum(stream.emitted for stream in streams),
             transferred=sum(stream.transferred for stream in streams),
-            **{name: sums.of[name][place] for name in _SUMMED},
+            **{name: round(value, 6) for name in SHOWN if (value := sums.of[name][place])},  # JSON leaves zeros out
         )
 
     def _stream_counts(self, component: ComponentPlan, sums: ComponentSums) -> dict[str, StreamCounts]:
@@ -166,10 +164,5 @@ class TopologyView:
 
 
 def _computes(batch: BatchCounts) -> float | None:
-    busy = sum(batch.sums.of["busy"])
-    return round(min(1.0, batch.cpu / busy), 3) if batch.cpu and busy else None
-
-
-def _power_of_two(size: int) -> int:
-    """As a ring rounds its capacity up."""
-    return 1 << max(0, size - 1).bit_length()
+    busy = sum(batch.sums.of["busy_seconds"])
+    return round(min(1.0, batch.cpu_seconds / busy), 3) if batch.cpu_seconds and busy else None

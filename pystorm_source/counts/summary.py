@@ -11,32 +11,28 @@ from pystorm_source.channel.reports.task_report import TaskReport
 
 MILLIS, MICROS = 1_000, 1_000_000
 
-_SUMS = {
-    "acked": "acked",
-    "deadLetters": "dead_letters",
-    "failed": "failed",
-    "offsets": "offsets",
-    "retries": "retries",
-    "rows": "rows",
-}
+_SUMS = ("acked", "failed", "offsets", "rows")
+_OF_COMPONENTS = {"retries": "retries", "deadLetters": "dead_letters"}
 
 
 class ReportSummary:
-    """Sums over ranges, and maxima of values that do not add up. A range that was read twice counts once."""
+    """Sums over ranges, and maxima of values that do not add up. A range that was read twice counts once.
+    ``queue_capacity``: of the topology's receive queues."""
 
-    def __init__(self) -> None:
+    def __init__(self, queue_capacity: int = 0) -> None:
+        self._queue_capacity = queue_capacity
         self.begin()
 
     def begin(self) -> None:
         """Begins anew: another micro-batch was planned."""
         self._seen: set[tuple[str, str, str, int]] = set()
         self._retried: set[tuple[str, str, str, int]] = set()
-        self._sums = dict.fromkeys(_SUMS, 0)
+        self._sums = dict.fromkeys((*_SUMS, *_OF_COMPONENTS), 0)
         self._broken_off = 0
         self._longest = 0.0
         self._stalls: dict[str, float] = {}
         self._latency: dict[str, float] = dict.fromkeys(("p50", "p95", "p99"), 0.0)
-        self._queue = (0, 0)
+        self._queue_high_mark = 0
 
     @property
     def ranges(self) -> int:
@@ -67,15 +63,17 @@ class ReportSummary:
                 self._add(report)
 
     def _add(self, report: TaskReport) -> None:
-        for shown, field in _SUMS.items():
-            self._sums[shown] += getattr(report, field)
+        for name in _SUMS:
+            self._sums[name] += getattr(report, name)
+        if report.components is not None:
+            for shown, name in _OF_COMPONENTS.items():
+                self._sums[shown] += sum(getattr(report.components, name))
+            self._queue_high_mark = max(self._queue_high_mark, *report.components.queue_high_mark, 0)
         self._longest = max(self._longest, report.seconds)
         for reason, seconds in report.stalls.items():
             self._stalls[reason] = max(self._stalls.get(reason, 0.0), seconds)
         for name, longest in self._latency.items():
             self._latency[name] = max(longest, getattr(report.latency, name))
-        queue = report.queue_high_mark.count, report.queue_high_mark.capacity
-        self._queue = max(self._queue, queue, key=_fill)
 
     def to_json(self, dropped: Mapping[str, int] | None = None) -> dict[str, Any] | None:
         """Ints, under the names of docs/ADMISSION.md; None if it is empty.
@@ -84,13 +82,12 @@ class ReportSummary:
         """
         if self.is_empty and not dropped:
             return None
-        high_mark, capacity = self._queue
         shown: dict[str, Any] = {
             **self._sums,
             "latencyMicros": {name: round(MICROS * seconds) for name, seconds in self._latency.items()},
             "longestMillis": round(MILLIS * self._longest),
-            "queueCapacity": capacity,
-            "queueHighMark": high_mark,
+            "queueCapacity": self._queue_capacity if self._seen else 0,
+            "queueHighMark": self._queue_high_mark,
             "ranges": len(self._seen),
             "retriedTasks": len(self._retried),
             "stallMillis": {name: round(MILLIS * self._stalls[name]) for name in sorted(self._stalls)},
@@ -100,9 +97,3 @@ class ReportSummary:
         if dropped:
             shown["reportsDropped"] = dict(sorted(dropped.items()))
         return dict(sorted(shown.items()))
-
-
-def _fill(queue: tuple[int, int]) -> tuple[float, int]:
-    """How full a queue was; of two that were alike, the larger one says more."""
-    count, capacity = queue
-    return (count / capacity if capacity else 0.0), capacity

@@ -221,10 +221,10 @@ class ArgumentTypeError(UsageError, TypeError):
     Example:
         >>> Stream("word string")
         Traceback (most recent call last):
-        pystorm_source.errors.ArgumentTypeError: [PYSTORM_WRONG_TYPE] Stream fields must be a list...
+        pystorm_source.errors.ArgumentTypeError: [PYSTORM_INVALID_ARGUMENT] Stream fields must be a list...
     """
 
-    code: Code = "PYSTORM_WRONG_TYPE"
+    code: Code = "PYSTORM_INVALID_ARGUMENT"
 
 
 class NotSupportedError(UsageError, NotImplementedError):

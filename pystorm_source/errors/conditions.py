@@ -12,24 +12,18 @@ Code = Literal[
     "PYSTORM_ERROR",
     "PYSTORM_INTERNAL_ERROR",
     "PYSTORM_INVALID_ARGUMENT",
-    "PYSTORM_WRONG_TYPE",
     "PYSTORM_NOT_SUPPORTED",
     # options
     "PYSTORM_INVALID_OPTION",
     "PYSTORM_UNKNOWN_OPTION",
     "PYSTORM_MISSING_OPTION",
     "PYSTORM_OPTIONS_CONFLICT",
-    "PYSTORM_OPTION_NOT_SUPPORTED",
-    "PYSTORM_INVALID_OFFSETS",
     "PYSTORM_NOT_WRITABLE",
-    "PYSTORM_PATH_NOT_FOUND",
     "PYSTORM_SPOUT_WITHOUT_OFFSETS",
     # modules and versions
     "PYSTORM_NAME_NOT_FOUND",
     "PYSTORM_IMPORT_FAILED",
-    "PYSTORM_MODULE_NOT_FOUND",
     "PYSTORM_PACKAGE_MISSING",
-    "PYSTORM_MODULE_MISSING_ON_EXECUTOR",
     "PYSTORM_PACKAGE_IN_THE_WAY",
     "PYSTORM_CODE_DIFFERS",
     "PYSTORM_COMPILED_FOR_ANOTHER_VERSION",
@@ -37,7 +31,6 @@ Code = Literal[
     # topologies
     "PYSTORM_INVALID_TOPOLOGY",
     "PYSTORM_INVALID_COMPONENT",
-    "PYSTORM_INVALID_ANSWER",
     "PYSTORM_SPOUTS_NEVER_MEET",
     "PYSTORM_CANNOT_BE_CUT",
     "PYSTORM_CONTRACT_BROKEN",
@@ -49,8 +42,6 @@ Code = Literal[
     # checkpoints and the journal
     "PYSTORM_CHECKPOINT_DAMAGED",
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
-    "PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION",
-    "PYSTORM_CHECKPOINT_TOO_OLD",
     "PYSTORM_JOURNAL_UNREACHABLE",
     "PYSTORM_ATTEMPT_SUPERSEDED",
     "PYSTORM_PERMITS_UNREACHABLE",
@@ -65,7 +56,6 @@ Code = Literal[
     "PYSTORM_KAFKA_UNREACHABLE",
     "PYSTORM_KAFKA_REFUSES",
     "PYSTORM_KAFKA_TOPIC_NOT_FOUND",
-    "PYSTORM_REGISTRY_UNREACHABLE",
     # while a topology runs
     "PYSTORM_TUPLE_FAILED",
     "PYSTORM_TUPLE_TIMED_OUT",
@@ -114,15 +104,10 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_INVALID_ARGUMENT": Condition(
         "UsageError",
-        "An argument of a call has a value that makes no sense, or names a stream, component or store that is not "
-        "there.",
-        "Give one of the values that the message names.",
-    ),
-    "PYSTORM_WRONG_TYPE": Condition(
-        "UsageError",
-        "An argument of a call or a declaration has another type than it must have.",
-        "Give what the message asks for, which is often a list of names, a spec, or a topology's class instead of an "
-        "object of it; look at the order of the arguments.",
+        "An argument of a call or a declaration has another type than it must have (`ArgumentTypeError`), a value that "
+        "makes no sense, or names a stream, component or store that is not there.",
+        "Give what the message asks for: often a list of names, a spec, or a topology's class instead of an object of "
+        "it; look at the order of the arguments.",
     ),
     "PYSTORM_NOT_SUPPORTED": Condition(
         "UsageError",
@@ -131,9 +116,10 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_INVALID_OPTION": Condition(
         "OptionError",
-        "The value of an option, or what the file that it names holds, has the wrong form or type, is out of bounds, "
-        "or names what is not there.",
-        "Give a value as the message describes it; `docs/OPTIONS.md` has type, bounds and default of each option.",
+        "The value of an option, offsets among them, or what the file that it names holds, has the wrong form or type, "
+        "is out of bounds, or names a file, folder, partition or offset that is not there.",
+        "Give a value as the message describes it; `docs/OPTIONS.md` has type, bounds and default of each option. "
+        "Driver and executors need the same path; a glob may match later.",
     ),
     "PYSTORM_UNKNOWN_OPTION": Condition(
         "OptionError",
@@ -148,30 +134,15 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_OPTIONS_CONFLICT": Condition(
         "OptionError",
-        "Two options do not go together, or an option is given that only another value of a second one allows.",
-        "Leave one of the two out, or change the second one as the message says.",
-    ),
-    "PYSTORM_OPTION_NOT_SUPPORTED": Condition(
-        "OptionError",
-        "The option is for another kind of read: for `spark.read` and not a stream, or the other way round, or for "
-        "Kafka's Java client, while this source reads by librdkafka.",
-        "Take the option that the message names instead, or leave it out (`docs/KAFKA.md`); `Trigger.AvailableNow` "
-        "ends a stream at the present data.",
-    ),
-    "PYSTORM_INVALID_OFFSETS": Condition(
-        "OptionError",
-        "Starting or ending offsets have a wrong form, name what is not there, or leave nothing to read.",
-        "Say `earliest`, `latest`, or partitions and offsets that the source has now.",
+        "Two options do not go together; an option is given that only another value of a second one allows; or it is "
+        "for another kind of read: for `spark.read` and not a stream, or for Kafka's Java client, while this source "
+        "reads by librdkafka.",
+        "Leave the option out, or take or change another one, as the message says (`docs/KAFKA.md`).",
     ),
     "PYSTORM_NOT_WRITABLE": Condition(
         "OptionError",
         "A file or folder that an option names cannot be written.",
         "Name a folder that is there and where the process may write; for logs, on every worker.",
-    ),
-    "PYSTORM_PATH_NOT_FOUND": Condition(
-        "OptionError",
-        "Option `path` names a file or directory that is not there.",
-        "Create it first, or give a glob, which may match later; driver and executors need the same path.",
     ),
     "PYSTORM_SPOUT_WITHOUT_OFFSETS": Condition(
         "OptionError",
@@ -180,28 +151,21 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_NAME_NOT_FOUND": Condition(
         "OptionError",
-        "The module that an option names has no topology, class or function of that name.",
-        "Take a name that the message lists; of a notebook's class give the class itself: `read_stream(spark, Words)`.",
+        "There is no module of the name that an option gives, or it has no topology, class or function of that name.",
+        "Correct the name, or take one that the message lists; install the module where the driver and the executors "
+        "run; of a notebook's class give the class itself: `read_stream(spark, Words)`.",
     ),
     "PYSTORM_IMPORT_FAILED": Condition(
         "OptionError",
         "A module that an option names raises an exception while it is imported.",
         "Mend the line of it that the message names.",
     ),
-    "PYSTORM_MODULE_NOT_FOUND": Condition(
-        "OptionError",
-        "There is no module of the name that an option gives.",
-        "Correct the name, or install the module where the driver and the executors run.",
-    ),
     "PYSTORM_PACKAGE_MISSING": Condition(
         "PystormError",
-        "A Python package, or a Java, that is needed is not installed.",
-        "Install it on the driver and on every executor; set `JAVA_HOME` if there are several.",
-    ),
-    "PYSTORM_MODULE_MISSING_ON_EXECUTOR": Condition(
-        "UsageError",
-        "A module that the driver could import is missing in the Python of an executor.",
-        "Install it there too, or ship it with `--py-files` or `--archives` (`docs/DEPLOY.md`).",
+        "A Python package or a Java that is needed is not installed, or an executor does not have a module that the "
+        "driver has.",
+        "Install it on the driver and on every executor, or ship it with `--py-files` or `--archives` "
+        "(`docs/DEPLOY.md`); set `JAVA_HOME` if there are several.",
     ),
     "PYSTORM_PACKAGE_IN_THE_WAY": Condition(
         "UsageError",
@@ -230,14 +194,10 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_INVALID_COMPONENT": Condition(
         "UsageError",
-        "A spout or bolt lacks a method, or has one of the wrong kind; or a method was called that a subclass has to "
-        "define.",
-        "Define the method that the message names, as plain `def`, or `async def` in an `AsyncBolt`.",
-    ),
-    "PYSTORM_INVALID_ANSWER": Condition(
-        "TopologyError",
-        "A method of a spout, such as `snapshot()` or `split()`, returned something that makes no sense.",
-        "Return what the message describes (`docs/WRITING_A_SPOUT.md`).",
+        "A spout or bolt lacks a method, or has one of the wrong kind; a method was called that a subclass has to "
+        "define; or one, such as `snapshot()` or `split()`, returned something that makes no sense.",
+        "Define the method that the message names, as plain `def`, or `async def` in an `AsyncBolt`, and return what "
+        "the message describes (`docs/WRITING_A_SPOUT.md`).",
     ),
     "PYSTORM_SPOUTS_NEVER_MEET": Condition(
         "TopologyError",
@@ -280,25 +240,17 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_CHECKPOINT_DAMAGED": Condition(
         "CheckpointError",
-        "An offset in the checkpoint was damaged or edited.",
-        "Bring the file back from a copy, or start anew with another `checkpointLocation` (`docs/DEPLOY.md`).",
+        "An offset in the checkpoint was damaged or edited, or the checkpoint is an old copy: it ends before tuples "
+        "that the journal has deleted because they were finished.",
+        "Bring the files back from a newer copy, or start anew with another `checkpointLocation` and, if there is one, "
+        "another journal (`docs/DEPLOY.md`).",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
         "PystormError",
-        "The checkpoint or the journal was written by another source, for other spouts, `par` or fields, or with a "
-        "micro-batch that is not finished.",
-        "Run the old topology until its last micro-batch is done; give the spouts their old names back; or give the "
-        "query a `checkpointLocation` of its own.",
-    ),
-    "PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION": Condition(
-        "CheckpointError",
-        "The checkpoint was written by a version of pystorm-source whose offsets this one does not read.",
-        "Run the version that wrote it, or start with a new `checkpointLocation`.",
-    ),
-    "PYSTORM_CHECKPOINT_TOO_OLD": Condition(
-        "CheckpointError",
-        "The checkpoint ends before tuples that the journal has deleted because they were finished.",
-        "Bring back the newer checkpoint, or give the query a new checkpoint and a new journal.",
+        "The checkpoint or the journal was written by another source, for other spouts, `par` or fields, with a "
+        "micro-batch that is not finished, or by a version of pystorm-source whose offsets this one does not read.",
+        "Run the old topology, or the old version, until its last micro-batch is done; give the spouts their old names "
+        "back; or give the query a `checkpointLocation` of its own.",
     ),
     "PYSTORM_JOURNAL_UNREACHABLE": Condition(
         "WorldError",
@@ -352,8 +304,10 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_KAFKA_UNREACHABLE": Condition(
         "WorldError",
-        "Kafka's brokers do not answer, or a partition's leader gives nothing.",
-        "See that the brokers run, and that driver and executors reach `kafka.bootstrap.servers`.",
+        "Kafka's brokers or the schema registry do not answer, a partition's leader gives nothing, or the registry "
+        "gives this client no schema.",
+        "See that they run, and that driver and executors reach `kafka.bootstrap.servers` and `schema.registry.url`; "
+        "set the registry's credentials, such as `schema.registry.basic.auth.user.info`.",
     ),
     "PYSTORM_KAFKA_REFUSES": Condition(
         "WorldError",
@@ -366,12 +320,6 @@ CONDITIONS: dict[Code, Condition] = {
         "WorldError",
         "Kafka does not have a topic or partition that an option names.",
         "Create it, or take it out of the option.",
-    ),
-    "PYSTORM_REGISTRY_UNREACHABLE": Condition(
-        "WorldError",
-        "The schema registry does not answer, or refuses to give a schema to this client.",
-        "See that it runs and that executors reach `schema.registry.url`; set its credentials, such as "
-        "`schema.registry.basic.auth.user.info`.",
     ),
     "PYSTORM_TUPLE_FAILED": Condition(
         "TupleFailed",

@@ -72,7 +72,7 @@ class Registry:
                 raise WorldError(
                     f"the schema registry refuses to give {what}: {error}. Set schema.registry.basic.auth.user.info or "
                     f"another of its credentials. Given: {self._url!r}",
-                    code="PYSTORM_REGISTRY_UNREACHABLE",
+                    code="PYSTORM_KAFKA_UNREACHABLE",
                 ) from None
             raise self._unreachable(what, error) from error
         except Exception as error:  # the client passes on any exception of its HTTP library
@@ -84,7 +84,7 @@ class Registry:
             f"{without_credentials(str(error))}): see that it runs and that "
             f"executors reach it, or raise schema.registry.timeout and schema.registry.max.retries. "
             f"Given: {self._url!r}",
-            code="PYSTORM_REGISTRY_UNREACHABLE",
+            code="PYSTORM_KAFKA_UNREACHABLE",
         )
 
 

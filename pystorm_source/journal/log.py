@@ -113,7 +113,7 @@ class Journal:
                 f"{OLDER_CHECKPOINT}. The checkpoint ends at offset {offset} of spout {self._spout!r}, and what the "
                 f"journal held below {trimmed} is finished and deleted: bring back a newer checkpoint, {GO_ON}. "
                 f"Given: {self.where(HEAD)!r}",
-                code="PYSTORM_CHECKPOINT_TOO_OLD",
+                code="PYSTORM_CHECKPOINT_DAMAGED",
             )
         return trimmed
 
@@ -243,7 +243,7 @@ class Journal:
                 f"the journal is trimmed up to {trimmed}: {OLDER_CHECKPOINT}; bring back a newer checkpoint, {GO_ON}. "
                 "If this attempt comes late, after its micro-batch was finished, nothing of it counts and Spark takes "
                 f"no notice. {where}",
-                code="PYSTORM_CHECKPOINT_TOO_OLD",
+                code="PYSTORM_CHECKPOINT_DAMAGED",
             )
         # A share may be read before earlier shares of the same micro-batch, and after later ones.
         others = (shares - 1) * (batch.end - batch.start + 1)

@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from cython_core.arrow.row_batch import RowBatchBuilder
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.arrow.row_error import coded
-from cython_core.arrow.row_sink import RowSink
 from pystorm_source.errors import DataLossError, given
 from pystorm_source.journal.segment import STREAM, Group, StreamBatch
 

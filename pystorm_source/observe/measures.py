@@ -8,11 +8,13 @@ from pystorm_source.records.record import PystormProgress
 
 
 class Common(NamedTuple):
-    """Values of the common labels."""
+    """Values of the common labels. ``use``: the name that an operator is counted under; of a second source of the same
+    topology its ``topology.run``."""
 
     query: str
     run: str
     topology: str
+    use: str = ""
 
 
 Samples = dict[str, list[Sample]]
@@ -27,6 +29,8 @@ class Measures:
         self._lock = threading.Lock()
         self._runs: dict[Common, RunMeasures] = {}
         self._samples: dict[Common, Samples] = {}  # made with each record, not by each of the readers
+        self._firsts: dict[Common, str] = {}
+        """Of the first source of a topology in a run: its ``topology.run``."""
 
     def update(self, record: PystormProgress) -> None:
         """Takes a record in."""
@@ -60,14 +64,18 @@ class Measures:
             return known[0] if len(known) == 1 else Common(query, run, "")
         # The first records of a source may have come without a topology: before a task has reported.
         if record.door != "source":
-            return Common(query, run, name)
+            return Common(query, run, name, record.use)
+        key, source = Common(query, run, name), topology.run if topology is not None else ""
+        if self._firsts.setdefault(key, source) != source:
+            return Common(query, run, name, source)
         if first := self._runs.pop(Common(query, run, ""), None):
-            self._runs.setdefault(Common(query, run, name), first)
+            self._runs.setdefault(key, first)
             self._samples.pop(Common(query, run, ""))
-        return Common(query, run, name)
+        return key
 
     def _forget(self) -> None:
         while len(self._runs) > self._most:
             ended = (key for key, run in self._runs.items() if run.ended)
             oldest = next(ended, next(iter(self._runs)))
             del self._runs[oldest], self._samples[oldest]
+            self._firsts.pop(oldest, None)

@@ -6,12 +6,13 @@ What Storm counts has Storm's name: ``__emit-count`` is ``pystorm_emit_count_tot
 
 from typing import Literal, NamedTuple
 
+from pystorm_source.records.counts import BY_STREAM, SHOWN, Count
+
 Kind = Literal["counter", "gauge"]
 
-COMMON = ("query", "run", "topology")
-"""Labels of every metric: the query's name or id, Spark's id of the run, the topology's name."""
-
-COMPONENT = ("component",)
+COMMON = ("query", "run", "topology", "use")
+"""Labels of every metric: the query's name or id, Spark's id of the run, the topology's name, and what tells uses of
+one topology apart."""
 
 
 class Definition(NamedTuple):
@@ -43,18 +44,17 @@ def _gauge(name: str, meaning: str, *labels: str, storm: str = "", unit: str = "
     return Definition(name, "gauge", meaning, labels, unit, storm)
 
 
+_OF_STORM = ("emit_count", "transfer_count", "execute_count", "ack_count", "fail_count")
+
+
+def _of_count(row: Count, *labels: str) -> Definition:
+    storm = f"__{row.metric.replace('_', '-')}" if row.metric in _OF_STORM else ""
+    return _counter(row.metric, row.text, *labels, storm=storm, unit="seconds" if row.unit == "seconds" else "")
+
+
 OF_COMPONENTS = (
-    _counter("emit_count", "tuples emitted", "component", "stream", storm="__emit-count"),
-    _counter("transfer_count", "tuples handed to receiving tasks", "component", "stream", storm="__transfer-count"),
-    _counter("execute_count", "calls that did something", "component", storm="__execute-count"),
-    _counter("ack_count", "tuples acked; of a spout, tuple trees", "component", storm="__ack-count"),
-    _counter("fail_count", "tuples failed; of a spout, tuple trees", "component", storm="__fail-count"),
-    _counter("retry_count", "emits of tuples that had failed", "component"),
-    _counter("timeout_count", "tuple trees or requests that ran out of time", "component"),
-    _counter("dead_letter_count", "tuples that still failed after their last retry", "component"),
-    _counter("drop_count", "of the dead letters, those that left no row", "component"),
-    _counter("skip_count", "tuples or records that were passed over", "component"),
-    _counter("error_count", "exceptions", "component"),
+    *(_of_count(row, "component", "stream") for row in BY_STREAM.values()),
+    *(_of_count(row, "component") for row in SHOWN.values()),
     _counter("execute_time", "time that the calls took", "component", unit="seconds"),
     _gauge("execute_latency", "mean of a call", "component", storm="__execute-latency", unit="seconds"),
     _gauge("execute_latency_p50", "median of the calls", "component", unit="seconds"),

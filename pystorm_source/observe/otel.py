@@ -72,6 +72,8 @@ class OpenTelemetry:
             for common, samples in self._measures.samples().items():
                 for sample in samples.get(name, ()):
                     attributes = dict(zip(labels, (*common, *sample.labels), strict=True))
+                    if not common.use:
+                        del attributes["use"]  # as Prometheus takes an empty label
                     yield self._metrics.Observation(sample.value, attributes)
 
         return observe

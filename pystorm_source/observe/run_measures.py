@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from pystorm_source.observe.batch_sum import BatchSum
+from pystorm_source.records.counts import BY_STREAM, SHOWN
 from pystorm_source.records.record import (
     ComponentProgress,
     Latency,
@@ -15,20 +16,9 @@ from pystorm_source.records.record import (
     TaskProgress,
 )
 
-COUNTS = {
-    "execute_count": "executed",
-    "ack_count": "acked",
-    "fail_count": "failed",
-    "retry_count": "retried",
-    "timeout_count": "timed_out",
-    "dead_letter_count": "dead_lettered",
-    "drop_count": "dropped",
-    "skip_count": "skipped",
-    "error_count": "errors",
-}
-"""Metric → field of ``Counts``, by component."""
-
-BY_STREAM = {"emit_count": "emitted", "transfer_count": "transferred"}
+COUNTS = {row.metric: name for name, row in SHOWN.items()}
+OF_STREAMS = {row.metric: name for name, row in BY_STREAM.items()}
+"""Metric → field of ``Counts``."""
 
 MOST_USER_METRICS = 100
 """Names of ``report_metric`` in a run. More: a name made of data, such as a user's, fills the memory of Prometheus."""
@@ -85,7 +75,7 @@ class RunMeasures:
         for name, field in COUNTS.items():
             self._rise(getattr(component.total, field), name, component.name)
         self._sums["execute_time", component.name].add(batch, component.execute.mean * component.execute.count)
-        for name, field in BY_STREAM.items():
+        for name, field in OF_STREAMS.items():
             streams = self._streams[name, component.name]
             for stream, counts in component.streams.items():
                 streams[stream].add(batch, getattr(counts, field))
@@ -106,7 +96,7 @@ class RunMeasures:
 
     def _counters(self) -> Iterator[tuple[tuple[str, ...], float]]:
         for key, total in self._totals.items():
-            if total or key[0] not in BY_STREAM:
+            if total or key[0] not in OF_STREAMS:
                 yield key, total
         for key, summed in self._sums.items():
             yield key, summed.value

@@ -24,14 +24,15 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
 from pystorm_source.query.counted import note
-from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.spark.column_names import ColumnNames
 from pystorm_source.spark.crossing_rows import CrossingRows
 from pystorm_source.spark.dead_letter_file import LetterFolder
 from pystorm_source.spark.input_columns import columns_of, declared_schema, refuse_sources_own, types_of
-from pystorm_source.spark.plan_options import config_of, in_its_environment, letters_on, with_options
+from pystorm_source.spark.interned import refuse_tables_of_main
+from pystorm_source.spark.plan_options import config_of, in_its_environment, letters_on, option_texts, with_options
 from pystorm_source.spark.rows import Rows
 from pystorm_source.spark.versions import arrow_schema, is_shuffled, map_in_arrow, quoted, schema_of, with_schema
+from pystorm_source.spark.worker_python import use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -124,11 +125,11 @@ def apply(
     if not hasattr(df, "mapInArrow"):
         raise ArgumentTypeError(
             f"the DataFrame comes first: apply(df, Words). Given: apply({given(df)}, {given(topology)})",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     if not isinstance(counts, str) and type(counts).__name__ != "Observation":
         raise ArgumentTypeError(
-            f"counts is a name, or a pyspark.sql.Observation. Given: {given(counts)}", code="PYSTORM_WRONG_TYPE"
+            f"counts is a name, or a pyspark.sql.Observation. Given: {given(counts)}", code="PYSTORM_INVALID_ARGUMENT"
         )
     known = schema_of(df)
     asked = meant(option_texts(keywords, options or {}))
@@ -290,7 +291,7 @@ def _named(argument: str, names: str | Sequence[str], have: list[str]) -> list[s
     """The DataFrame's columns of these names, as it writes them."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         ways = "'*', or a list of names" if argument == "keep" else "a list of names"
-        raise ArgumentTypeError(f"{argument} is {ways}. Given: {given(names)}", code="PYSTORM_WRONG_TYPE")
+        raise ArgumentTypeError(f"{argument} is {ways}. Given: {given(names)}", code="PYSTORM_INVALID_ARGUMENT")
     found = []
     known = ColumnNames(have)
     for name in dict.fromkeys(names):

@@ -27,8 +27,8 @@ from pystorm_source.plan.lint import (
     states_in_self,
 )
 from pystorm_source.plan.stages import Stage, cut, refuse_letters
-from pystorm_source.source.register import columns_of
 from pystorm_source.spark.crossing_rows import CrossingRows
+from pystorm_source.spark.ddl import columns_of_text
 from pystorm_source.spark.dead_letter_file import LetterFolder
 from pystorm_source.spark.input_columns import types_of
 from pystorm_source.spark.plan_options import config_of, in_its_environment, letters_on, with_options
@@ -195,7 +195,7 @@ def _operator(
 def _schema(rows: Rows, asked: "StructType | str | None") -> StructType:
     if asked is None:
         return rows.schema()
-    columns = columns_of(asked)
+    columns = columns_of_text(asked)
     if columns is None:
         raise SchemaError(
             "scope='cluster' reads the schema itself: give it without comments, or a StructType. "

@@ -12,7 +12,7 @@ from pystorm_source.operator.apply import operator_of
 from pystorm_source.operator.read_counts import read_counts
 from pystorm_source.options.hidden import meant
 from pystorm_source.records.record import TopologyProgress
-from pystorm_source.source.register import option_texts
+from pystorm_source.spark.plan_options import option_texts
 
 
 @door
@@ -69,5 +69,5 @@ def _not_observed(seen: object) -> ArgumentTypeError:
         "counts_of() takes the class that apply(df, Topology, counts='name') had, and what that has observed: "
         "query.lastProgress.observedMetrics['name'].asDict(), or Observation.get. "
         f"Given: {given(seen)}",
-        code="PYSTORM_WRONG_TYPE",
+        code="PYSTORM_INVALID_ARGUMENT",
     )

@@ -22,12 +22,12 @@ from pystorm_source.errors.door import door
 from pystorm_source.formats.dead_letter_lines import letter_values
 from pystorm_source.formats.lines import SHOWN, Malformed
 from pystorm_source.operator.apply import with_input
-from pystorm_source.source.register import use_this_python
 from pystorm_source.spark.border import spark_border
 from pystorm_source.spark.ddl import parse_type
 from pystorm_source.spark.dead_letter_file import OF_LINES
 from pystorm_source.spark.input_columns import declared_schema, places_of
 from pystorm_source.spark.versions import map_in_arrow, quoted, schema_of, with_schema
+from pystorm_source.spark.worker_python import use_this_python
 from pystorm_source.types.arrow import field_type
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def dead_letters(spark: "SparkSession", path: str | os.PathLike[str], *, stream:
         raise ArgumentTypeError(
             f"the session comes first: dead_letters(spark, '/data/dead'). Given: dead_letters({given(spark)}, "
             f"{given(path)})",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     if not isinstance(path, (str, os.PathLike)):
-        raise ArgumentTypeError(f"path is that of a folder. Given: {given(path)}", code="PYSTORM_WRONG_TYPE")
+        raise ArgumentTypeError(f"path is that of a folder. Given: {given(path)}", code="PYSTORM_INVALID_ARGUMENT")
     reader: Any = spark.readStream if stream else spark.read
     try:
         frame: DataFrame = reader.schema(_schema()).option("mode", "FAILFAST").json(os.fspath(path))
@@ -84,7 +84,7 @@ def dead_letters(spark: "SparkSession", path: str | os.PathLike[str], *, stream:
         raise OptionError(
             "there is no such folder of dead letters: the first one makes it. Create it to begin before, or name that "
             f"of topology.dead.letter.path. Given: {os.fspath(path)!r}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         ) from None
     return frame
 
@@ -123,7 +123,7 @@ def redrive_rows(letters: "DataFrame", topology: type[Topology] | str) -> "DataF
         raise ArgumentTypeError(
             f"the letters come first: redrive_rows(letters, Words). Given: redrive_rows({given(letters)}, "
             f"{given(topology)})",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     plan, rows_of = with_input(topology)
     declared = declared_schema(rows_of, "values of dead letters are JSON, which has fewer types than Spark")

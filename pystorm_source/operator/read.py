@@ -13,11 +13,11 @@ from pystorm_source.source.register import (
     checked,
     is_ours_to_check,
     loaded,
-    option_texts,
     planned,
     registered,
 )
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.spark.plan_options import option_texts
 from pystorm_source.spark.versions import check_source_name, named_reader
 
 if TYPE_CHECKING:

@@ -139,6 +139,5 @@ def _report(operator: OperatorPlan, worker: Worker, rows: int, partition: str, s
         attempt=task.attemptNumber() if task is not None else 0,
         offsets=rows,
         seconds=seconds,
-        components=worker.last_components(),
     )
     return encode(report, MOST_REPORT)

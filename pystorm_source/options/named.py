@@ -43,7 +43,7 @@ def not_imported(what: str, module: str, error: BaseException, otherwise: str, g
         return OptionError(
             f"{what} cannot be imported by this Python ({said(error)}); install it where driver and executors run"
             f"{otherwise}. Given: {given!r}",
-            code="PYSTORM_MODULE_NOT_FOUND",
+            code="PYSTORM_NAME_NOT_FOUND",
         )
     line = line_of(error)
     if isinstance(error, ModuleNotFoundError) and error.name:

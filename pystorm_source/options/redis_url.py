@@ -6,7 +6,6 @@ from pystorm_source.errors import OptionError, given
 from pystorm_source.errors.redaction import REDACTED
 
 KEY = "topology.rate.limit.redis"
-PREFIX_KEY = f"{KEY}.prefix"
 _REMEDY = (
     "give redis://:password@host:6379/0, rediss:// for TLS or unix:// for a socket, with %2F, %40 and the like in the "
     "password for /, @ and the like"

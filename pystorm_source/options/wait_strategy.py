@@ -14,7 +14,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from cython_core.schedulers.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
+from cython_core.schedulers.schedulers import ParkWait, ProgressiveWait, UserWait, WaitStrategy
 from pystorm_source.errors import OptionError, said
 from pystorm_source.options import EngineOptions
 from pystorm_source.options.named import load_named

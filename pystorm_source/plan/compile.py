@@ -42,7 +42,7 @@ def load_topology(reference: str) -> type[Topology]:
             "option 'topology' is the name of a class, 'package.module:Class', and was given an object: write its "
             "name, or hand the class itself to pystorm_source.read_stream(spark, Class) or register(spark, Class). "
             f"Given: {reference!r}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     module, found = load_named(
         "topology",
@@ -67,7 +67,7 @@ def _not_found(reference: str, module: ModuleType, found: Any) -> OptionError:
     near = difflib.get_close_matches(class_name, names, n=1)
     has = f"it has: {', '.join(names) or 'none'}{f'; did you mean {near[0]!r}' if near else ''}"
     if instead := _instead(found):
-        return OptionError(f"{what}: {instead}; {has}. Given: {reference!r}", code="PYSTORM_WRONG_TYPE")
+        return OptionError(f"{what}: {instead}; {has}. Given: {reference!r}", code="PYSTORM_INVALID_ARGUMENT")
     if module_name == "__main__":
         return OptionError(
             f"{what}: Spark's processes have another '__main__' than this notebook or script. Hand the class itself "
@@ -82,7 +82,7 @@ def _no_topology(value: Any) -> TopologyError:
     remedy = "import the class, and give it instead of its name" if isinstance(value, str) else "give the class"
     return TopologyError(
         f"a topology is a subclass of pystorm_source.Topology: {_instead(value) or remedy}. Given: {given(value)}",
-        code="PYSTORM_WRONG_TYPE",
+        code="PYSTORM_INVALID_ARGUMENT",
     )
 
 

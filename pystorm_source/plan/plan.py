@@ -157,6 +157,13 @@ class Plan(RedactedRepr):
         streams = [(component, stream) for component in self.components for stream in self.streams_of(component)]
         return sorted(streams, key=lambda each: each[1] is DEAD_LETTER)
 
+    @property
+    def queue_capacity(self) -> int:
+        """Of its bolts' receive queues, as a ring rounds it up; 0 if it has no bolt."""
+        if all(component.is_spout for component in self.components):
+            return 0
+        return 1 << max(0, self.options.receive_buffer_size - 1).bit_length()
+
     def check_dead_letters(self) -> None:
         """Raises OptionError if a bolt subscribes to dead letters that no spout gives."""
         for edge in self.edges:

@@ -76,7 +76,7 @@ def await_query(
             raise ArgumentTypeError(
                 "await_query takes streaming queries, as writeStream.start() returns them, or spark.streams. "
                 f"Given: {given(query)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
     gateway = _gateway_of(waiting[0])
     with short_log(gateway, (query.id for query in waiting)), Signals(gateway) as signals:

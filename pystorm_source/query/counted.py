@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from pystorm_source.query.operator_outages import outages_of
+from pystorm_source.records.counts import Counts
 from pystorm_source.records.from_spark import rows_of, seconds_of
-from pystorm_source.records.record import Counts, PystormProgress, TopologyProgress
+from pystorm_source.records.record import PystormProgress, TopologyProgress
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -26,9 +28,10 @@ Read = Callable[[Mapping[str, Any]], TopologyProgress | None]
 
 
 class _Counted:
-    """``read``: what was observed in a micro-batch, as counts."""
+    """``name``: of what was observed; ``read``: as counts."""
 
-    def __init__(self, read: Read):
+    def __init__(self, name: str, read: Read):
+        self.name = name
         self.read = read
         self._runs: OrderedDict[str, dict[int, TopologyProgress]] = OrderedDict()
         self._totals: dict[tuple[str, str], Counts] = {}
@@ -49,6 +52,7 @@ class _Counted:
                 self._totals = {of: counts for of, counts in self._totals.items() if of[0] != old}
         return PystormProgress(
             door="operator",
+            use=self.name,
             query_id=str(progress.id),
             run_id=run,
             name=progress.name,
@@ -74,7 +78,7 @@ _counted: OrderedDict[str, _Counted] = OrderedDict()
 def note(name: str, read: Read) -> None:
     """An operator is counted under that name; a later one of the same name takes its place."""
     _counted.pop(name, None)
-    _counted[name] = _Counted(read)
+    _counted[name] = _Counted(name, read)
     while len(_counted) > MOST_NAMES:
         _counted.popitem(last=False)
 
@@ -94,13 +98,19 @@ def operators_in(progress: Any) -> list[PystormProgress]:
 
 
 def operators_of(query: "StreamingQuery") -> list[PystormProgress]:
-    """Those of the newest micro-batch that had rows, or of the newest one."""
+    """Those of the newest micro-batch that had rows, or of the newest one. While the query runs, with the services that
+    fail now."""
     recent = list(query.recentProgress)
     found: dict[str, PystormProgress] = {}
     for progress in recent:
         for record in operators_in(progress):
-            assert record.topology is not None
-            before = found.get(record.topology.name)
+            before = found.get(record.use)
             if record.rows or before is None or not before.rows:
-                found[record.topology.name] = record
+                found[record.use] = record
+    if query.isActive:
+        return [_with_outages(record) for record in found.values()]
     return list(found.values())
+
+
+def _with_outages(record: PystormProgress) -> PystormProgress:
+    return replace(record, outages=outages_of(record.topology.name) if record.topology is not None else ())

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.errors import ArgumentTypeError, PystormError, TupleFailed, cut, given
 from pystorm_source.errors.failure_block import FailureBlock
+from pystorm_source.query.operator_outages import outages_here
 from pystorm_source.query.recorded import last_records
 from pystorm_source.query.standing import REPLACED, is_replaced, name_of, standing, state_of
 from pystorm_source.records.outages import outage_text
@@ -29,7 +30,13 @@ _OWN_CHECKPOINT = (
     "another query runs with the same checkpointLocation, perhaps in another process: stop it, or give each query a "
     "checkpointLocation of its own. What this one has not committed is read by the other one"
 )
+_NO_REASON = (
+    "most often a Python process of the driver was killed, by hand, or by the kernel for want of memory (`dmesg` says "
+    "so). Start the query again: it goes on at its checkpoint"
+)
 _REMEDIES = {
+    "(no cause message)": _NO_REASON,
+    "terminated with exception: null": _NO_REASON,  # Spark before 4.3
     "Python worker failed to connect back": "The Python that Spark started did not answer in time, or could not start: "
     "start the job again; if it comes back, `pystorm-source check` measures that Python and names the remedy",
     "[CONCURRENT_STREAM_LOG_UPDATE]": _OWN_CHECKPOINT,
@@ -96,7 +103,7 @@ def explain(failed: "StreamingQuery | QueryTerminatedEvent | BaseException | str
         raise ArgumentTypeError(
             "explain takes a streaming query, a listener's event of its end, or an exception"
             f"{_INSTEAD_OF_NONE if failed is None else ''}. Given: {given(failed)}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     text = failed.exception  # of a listener's event
     return Explanation("the query was stopped; it has not failed") if text is None else _explained(str(text))
@@ -114,8 +121,10 @@ def _of_query(query: "StreamingQuery") -> Explanation:
 
 
 def _outages(query: "StreamingQuery") -> str:
-    """The services that fail now."""
+    """The services that fail now: the query's own, and those of all operators of this process, as nothing says which
+    of them are in the query."""
     found = [outage for run in last_records(query) for record in run.records[-1:] for outage in record.outages]
+    found += outages_here()
     return "".join(f"; {outage_text(outage)}" for outage in found)
 
 

@@ -30,8 +30,9 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
 
     Args:
         query (StreamingQuery): a query that reads ``format("pystorm")``, or a topology.
-        source (str | None): the topology's name, if the query has several; its ``topology.run`` if two have the same
-            name. Defaults to None: the only one, or the only one that it reads.
+        source (str | None): the topology's name, if the query has several. If two have the same name: an operator's
+            ``use``, the name that it is counted under, or ``topology.run``. Defaults to None: the only one, or the
+            only one that it reads.
 
     Returns:
         PystormProgress | None: None if no micro-batch has begun yet, and no task has reported.
@@ -56,7 +57,7 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
     if not hasattr(query, "lastProgress") or not hasattr(query, "runId"):
         raise ArgumentTypeError(
             f"progress takes a streaming query, as writeStream.start() returns it. Given: {given(query)}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     last = query.lastProgress
     of_spark = {} if last is None else json.loads(last.json)
@@ -73,22 +74,27 @@ def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping
     """The record of the source. Raises UsageError if there is none, or one of several. ``of_spark``: its progress."""
     if not records:
         raise _nothing(of_spark)
-    names = [_name(record) for record in records]
     read = [record for record in records if record.door == "source"] or records
-    matching = read if source is None else [record for record in records if source in _name(record)]
+    matching = read if source is None else [record for record in records if source in _names(record)]
     if len(matching) == 1:
         return matching[0]
-    shown = ", ".join(f"{name!r} (run {run!r})" for name, run in names)
+    shown = ", ".join(map(_shown, records))
     what = "several topologies" if source is None else "no such topology, or several of that name"
     raise UsageError(
-        f"the query has {what}: say which one, as progress(query, source=…), by its topology or its run. There are: "
-        f"{shown}. Given: source={source!r}",
+        f"the query has {what}: say which one, as progress(query, source=…), by its topology, or by what "
+        f"tells it from others. There are: {shown}. Given: source={source!r}",
         code="PYSTORM_INVALID_ARGUMENT",
     )
 
 
-def _name(record: PystormProgress) -> tuple[str, str]:
-    return (record.topology.name, record.topology.run) if record.topology is not None else ("", "")
+def _names(record: PystormProgress) -> tuple[str, str]:
+    """The topology's, and what tells it from another one of that name."""
+    return (record.topology.name, record.use or record.topology.run) if record.topology is not None else ("", "")
+
+
+def _shown(record: PystormProgress) -> str:
+    name, other = _names(record)
+    return f"{name!r} ({'counts=' if record.use else 'run '}{other!r})"
 
 
 def _nothing(of_spark: Mapping[str, Any]) -> UsageError:

@@ -58,17 +58,13 @@ class QueryRecords:
         run = newest.topology.run if newest.topology is not None else None
         if newest.door == "operator":
             found = [record for each in self._query.recentProgress for record in operators_in(each)]
-            return [each for each in found if each.topology and each.topology.name == _name_of(newest)]
+            return [each for each in found if each.use == newest.use]
         known = [record for path in record_files(self._query) for record in _records_in(path)]
         if not known:
             recent = self._query.recentProgress
             known = [record for each in recent for record in records_of(json.loads(each.json)).values()]
         same = [record for record in known if record.topology is None or run in (None, record.topology.run)]
         return same[-MOST_RECORDS:]
-
-
-def _name_of(record: PystormProgress) -> str:
-    return record.topology.name if record.topology is not None else ""
 
 
 def _records_in(path: Path) -> list[PystormProgress]:

@@ -48,7 +48,7 @@ def stacks(query: "StreamingQuery", seconds: float = WAIT_SECONDS) -> Stacks:
     if not hasattr(query, "lastProgress") or not hasattr(query, "runId"):
         raise ArgumentTypeError(
             f"stacks takes a streaming query, as writeStream.start() returns it. Given: {given(query)}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     if not hasattr(query, "_jsq"):
         raise _cannot_be_asked("under Spark Connect the driver may be on another machine", query.runId)

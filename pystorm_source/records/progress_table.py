@@ -85,7 +85,8 @@ def _rows(record: PystormProgress) -> list[tuple[str, ...]]:
     components = record.topology.components if record.topology is not None else ()
     shown = sorted(components, key=lambda each: -each.capacity)[:MOST_COMPONENTS]
     waits = (("waits", _longest_wait),) if any(map(_longest_wait, shown)) else ()
-    columns = (*_COLUMNS, *waits)
+    requests = (("a request", _request),) if any(map(_request, shown)) else ()
+    columns = (*_COLUMNS, *requests, *waits)
     rows = [tuple(name for name, _ in columns), *(tuple(text(each) for _, text in columns) for each in shown)]
     if len(shown) < len(components):
         rows.append((f"… {len(components) - len(shown):,} more", *[""] * (len(columns) - 1)))
@@ -108,6 +109,10 @@ def _longest_wait(component: ComponentProgress) -> str:
     reason = max(_WAITED_FOR, key=lambda reason: component.stalls.get(reason, 0.0))
     share = component.stalls.get(reason, 0.0)
     return f"{_words(reason)} {share:.0%}" if share >= LEAST_WAIT else ""
+
+
+def _request(component: ComponentProgress) -> str:
+    return _seconds(component.batch.mean_request) if component.batch.ended_requests else ""
 
 
 def _words(name: str) -> str:

@@ -10,6 +10,7 @@ shares are between 0 and 1.
                                                 └─▶ record file ──────▶ progress(query), page, history of the last, too
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,41 +18,13 @@ import msgspec
 from msgspec import field
 
 from pystorm_source.errors import ComponentNotFoundError, given, nearest
+from pystorm_source.records.counts import Counts as Counts
+from pystorm_source.records.counts import Record
 from pystorm_source.records.outages import outage_text
 from pystorm_source.types.json_values import JsonDecoder, utf8_json
 
 
-class _Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
-    """Unknown fields of a newer version are passed over."""
-
-
-class Counts(_Record, frozen=True, kw_only=True):
-    """What a component did. For a spout ``acked``, ``failed`` and ``timed_out`` count tuple trees, for a bolt tuples.
-
-    ``executed``: calls that did something. ``emitted``: tuples; ``transferred``: tuples handed to receiving tasks.
-    ``retried``: emits of tuples that had failed. ``timed_out``: trees or requests that ran out of time. Of the tuples
-    that still failed after their last retry: ``dead_lettered``, and those among them that left no row, ``dropped``.
-    ``skipped``: tuples or records that were passed over. ``errors``: exceptions, those that failed a task included.
-    """
-
-    executed: int = 0
-    emitted: int = 0
-    transferred: int = 0
-    acked: int = 0
-    failed: int = 0
-    retried: int = 0
-    timed_out: int = 0
-    dead_lettered: int = 0
-    dropped: int = 0
-    skipped: int = 0
-    errors: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        """Sums, field by field."""
-        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.__struct_fields__})
-
-
-class Latency(_Record, frozen=True, kw_only=True):
+class Latency(Record, frozen=True, kw_only=True):
     """Durations in seconds; all are 0.0 if ``count`` is."""
 
     count: int = 0
@@ -61,14 +34,14 @@ class Latency(_Record, frozen=True, kw_only=True):
     max: float = 0.0
 
 
-class StreamCounts(_Record, frozen=True, kw_only=True):
+class StreamCounts(Record, frozen=True, kw_only=True):
     """Tuples of one stream: ``emitted`` by the component, ``transferred`` to receiving tasks."""
 
     emitted: int = 0
     transferred: int = 0
 
 
-class Metric(_Record, frozen=True, kw_only=True):
+class Metric(Record, frozen=True, kw_only=True):
     """A metric that a component gave to ``report_metric``: how often, the sum, the last value. Not numbers: no sum."""
 
     count: int = 0
@@ -76,7 +49,7 @@ class Metric(_Record, frozen=True, kw_only=True):
     last: str | int | float | bool | None = None
 
 
-class ErrorRecord(_Record, frozen=True, kw_only=True):
+class ErrorRecord(Record, frozen=True, kw_only=True):
     """The last exception of a component. ``at``: seconds since 1970. ``frames``: of the user's files,
     outermost first."""
 
@@ -85,7 +58,7 @@ class ErrorRecord(_Record, frozen=True, kw_only=True):
     frames: tuple[str, ...] = ()
 
 
-class ComponentProgress(_Record, frozen=True, kw_only=True):
+class ComponentProgress(Record, frozen=True, kw_only=True):
     """One component, summed over the tasks that have read the micro-batch.
 
     ``kind``: spout or bolt. ``tasks``: its tasks in one worker. ``batch``: the counts of this micro-batch; ``total``:
@@ -114,7 +87,7 @@ class ComponentProgress(_Record, frozen=True, kw_only=True):
     last_error: ErrorRecord | None = None
 
 
-class EdgeProgress(_Record, frozen=True, kw_only=True):
+class EdgeProgress(Record, frozen=True, kw_only=True):
     """A subscription: tuples that went over it in this micro-batch. ``target``: empty for rows that leave to Spark."""
 
     source: str
@@ -124,7 +97,7 @@ class EdgeProgress(_Record, frozen=True, kw_only=True):
     transferred: int = 0
 
 
-class LimitProgress(_Record, frozen=True, kw_only=True):
+class LimitProgress(Record, frozen=True, kw_only=True):
     """What a component did of a rate limit in this micro-batch. ``rate``: the limit's value, such as ``50/s``;
     ``calls``: of this component; ``used``: share of the value that all components together used. Shares of the time:
     ``waits``, at least one call waited for a permit; ``paused``, the same while the circuit breaker was open."""
@@ -138,7 +111,7 @@ class LimitProgress(_Record, frozen=True, kw_only=True):
     paused: float = 0.0
 
 
-class OutageProgress(_Record, frozen=True, kw_only=True):
+class OutageProgress(Record, frozen=True, kw_only=True):
     """A rate limit whose circuit breaker is open. ``rate``: the limit's value. When the breaker opened, ``since``,
     ``failed`` of ``calls`` had failed. ``error``: the last one. ``probe_at``: when the next call may try the service.
     Times are seconds since 1970."""
@@ -152,7 +125,7 @@ class OutageProgress(_Record, frozen=True, kw_only=True):
     probe_at: float = 0.0
 
 
-class Bottleneck(_Record, frozen=True, kw_only=True):
+class Bottleneck(Record, frozen=True, kw_only=True):
     """What holds the query back. ``component``: its name, empty for Spark itself. ``why``: ``busy``, ``waits for
     downstream``, ``waits for upstream`` (its source), ``waits for Spark`` (the sink, or what stands before it),
     ``starts Python`` (in the first micro-batch), ``waits for a limit`` or ``waits for a circuit breaker``. ``limit``:
@@ -165,7 +138,7 @@ class Bottleneck(_Record, frozen=True, kw_only=True):
     limit: str = ""
 
 
-class PartitionProgress(_Record, frozen=True, kw_only=True):
+class PartitionProgress(Record, frozen=True, kw_only=True):
     """A range of a spout's partition that was among the slowest of its micro-batch."""
 
     spout: str
@@ -175,7 +148,7 @@ class PartitionProgress(_Record, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class TaskProgress(_Record, frozen=True, kw_only=True):
+class TaskProgress(Record, frozen=True, kw_only=True):
     """The tasks' reports of a micro-batch, added up.
 
     Sums: ``ranges`` that were read to their end; ``retried_tasks``: ranges that a later attempt of Spark's task has
@@ -203,7 +176,7 @@ class TaskProgress(_Record, frozen=True, kw_only=True):
     reports_dropped: Mapping[str, int] = field(default_factory=dict)
 
 
-class TopologyProgress(_Record, frozen=True, kw_only=True):
+class TopologyProgress(Record, frozen=True, kw_only=True):
     """The components of a query: the section ``topology`` of Spark's progress.
 
     ``name``: the topology's. ``run``: names the run of the query. ``batch``: the micro-batch that the counts are of,
@@ -242,12 +215,13 @@ class TopologyProgress(_Record, frozen=True, kw_only=True):
         )
 
 
-class PystormProgress(_Record, frozen=True, kw_only=True):
+class PystormProgress(Record, frozen=True, kw_only=True):
     """A micro-batch of a query, the state of admission when Spark reported it, and what the topology did.
 
     ``door``: where the topology is in the query: ``source``, ``operator`` (``apply``) or ``sink``. The last two have no
-    admission. ``query_id``, ``run_id``, ``name``, ``batch_id``: Spark's. A record file has no name; its lines have the
-    others once the first range of the micro-batch is reported: before, the ids are empty, the batch is -1.
+    admission. ``use``: the name under which an operator is counted, else empty. ``query_id``, ``run_id``, ``name``,
+    ``batch_id``: Spark's. A record file has no name; its lines have the others once the first range of the micro-batch
+    is reported: before, the ids are empty, the batch is -1.
     ``timestamp``: when the micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its rows.
     ``admitted``: False for a micro-batch that a restart runs again: its backlog and limits are unknown.
     ``backlog``: offsets left; ``backlog_by_partition``: by spout and partition, while there are at most 100.
@@ -265,6 +239,7 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     """
 
     door: str = "source"
+    use: str = ""
     query_id: str = ""
     run_id: str = ""
     name: str | None = None
@@ -320,7 +295,23 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
         Raises:
             ValueError: the text is no such record.
         """
-        return _decoder.decode(line)
+        line = line.encode() if isinstance(line, str) else line
+        return _decoder.decode(_with_names_of_now(line) if any(name in line for name in _OLD_NAMES) else line)
+
+
+_OLD_NAMES = {b'"retried":': b'"retries":', b'"deadLettered":': b'"deadLetters":'}
+"""Counts that files of earlier versions have under other names, in an object of counts alone."""
+_OLD_COUNTS = re.compile(rb'"(?:batch|total)":\{(?:"[A-Za-z]+":\d+,?)+\}')
+
+
+def _with_names_of_now(line: bytes) -> bytes:
+    def renamed(counts: re.Match[bytes]) -> bytes:
+        found = counts[0]
+        for old, name in _OLD_NAMES.items():
+            found = found.replace(old, name)
+        return found
+
+    return _OLD_COUNTS.sub(renamed, line)
 
 
 _decoder: JsonDecoder[PystormProgress] = JsonDecoder(PystormProgress)

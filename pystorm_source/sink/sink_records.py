@@ -36,7 +36,7 @@ def record_of(request: SinkRequest, messages: Sequence[Written], batch: int | No
     run = query.query if query is not None else request.used
     counts = QueryCounts(request.plan, request.output, run)
     counts.begin("sink", len(reports))
-    summary = ReportSummary()
+    summary = ReportSummary(request.plan.queue_capacity)
     for report in reports:
         counts.add(report)
     summary.add(reports)

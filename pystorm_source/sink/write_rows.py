@@ -83,6 +83,5 @@ def _report(
         attempt=task.attemptNumber() if task is not None else 0,
         offsets=rows,
         seconds=seconds,
-        components=worker.last_components(),
         query=query,
     )

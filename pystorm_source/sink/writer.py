@@ -39,7 +39,7 @@ class _Sink:
             raise OptionError(
                 "a sink adds effects and cannot take earlier ones back: say .mode('append') of df.write, "
                 ".outputMode('append') of df.writeStream. Given: overwrite, or outputMode complete",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         self.request = request
         self.columns = request.columns(schema)

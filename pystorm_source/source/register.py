@@ -1,25 +1,22 @@
 """A topology as a format of its own: registered by value, so that classes of a notebook or script go along."""
 
 import functools
-import json
 import re
-import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pystorm_source.api.topology import Topology
-from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, given
+from pystorm_source.errors import ArgumentTypeError, OptionError, given
 from pystorm_source.errors.door import door
-from pystorm_source.options import shown
 from pystorm_source.options.hidden import hidden
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.spark.ddl import parse_type
-from pystorm_source.spark.interned import interned, pickled_with
-from pystorm_source.spark.worker_python import ensure_worker_python, is_default_python, quick_python
+from pystorm_source.spark.ddl import columns_of_text
+from pystorm_source.spark.interned import interned, pickled_with, refuse_tables_of_main
+from pystorm_source.spark.worker_python import use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +69,7 @@ def check_order(spark: Any, topology: Any, function: str) -> None:
         raise ArgumentTypeError(
             f"the session comes first: {function}(spark, {getattr(spark, '__name__', 'Words')}). "
             f"Given: {function}({given(spark)}, {given(topology)})",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
 
 
@@ -98,27 +95,6 @@ def registered(spark: "SparkSession", plan: Plan, name: str) -> str:
     return name
 
 
-def option_texts(keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, str]:
-    """The options as Spark hands them on; keys as they were typed, which Spark does not keep.
-
-    Raises OptionError for a key that is in both.
-    """
-    named = {key.lower() for key in keywords}
-    for key, value in options.items():
-        if key.lower() in named:
-            raise OptionError(
-                f"option {key!r} is given as a keyword and in `options`: keep one. Given: {shown(key, value)}",
-                code="PYSTORM_OPTIONS_CONFLICT",
-            )
-    texts = {}
-    for key, value in [*keywords.items(), *options.items()]:
-        if isinstance(value, (dict, list)):
-            texts[key] = json.dumps(value)
-        elif value is not None:
-            texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return texts
-
-
 def is_ours_to_check(spark: "SparkSession", texts: Mapping[str, str]) -> bool:
     """Whether the files that options name are on this machine: under Spark Connect the driver is elsewhere."""
     config = texts.get("config", "{")
@@ -134,20 +110,9 @@ def checked(
         request.check_here()
     if schema is None:
         request.rows.schema()
-    elif (columns := columns_of(schema)) is not None:
+    elif (columns := columns_of_text(schema)) is not None:
         request.rows.output(columns)
     return request
-
-
-def columns_of(schema: "StructType | str") -> "StructType | None":
-    """None if it is a text that only Spark reads, such as one with comments."""
-    if not isinstance(schema, str):
-        return schema
-    try:
-        columns, _ = parse_type(f"struct<{schema}>", "schema")
-    except SchemaError:
-        return None
-    return cast("StructType", columns)
 
 
 def loaded(
@@ -156,19 +121,6 @@ def loaded(
     """The DataFrame of ``spark.read.format(...)`` or ``spark.readStream.format(...)`` under these options. ``asked``:
     the keys as the user gave them."""
     return (reader if schema is None else reader.schema(schema)).options(**hidden(texts, asked)).load()
-
-
-def refuse_tables_of_main(plan: Plan) -> None:
-    # Workaround: cloudpickle (3.1) loses the fields of a msgspec.Struct that it has to take along by value.
-    for component in plan.components:
-        table = getattr(component.cls, "Options", None)
-        if table is not None and table.__module__ == "__main__":
-            raise TopologyError(
-                f"the options table of {component.name!r} is defined in a notebook or script and cannot travel to "
-                "Spark's processes: put it into a module that they can import, or read plain keys from `conf` and set "
-                f"them by config={{...}}. Given: {table.__qualname__}",
-                code="PYSTORM_CANNOT_PICKLE",
-            )
 
 
 def _source_of(plan: Plan, name: str) -> type[PystormDataSource]:
@@ -209,17 +161,3 @@ def _arrived(name: str, request: ReadRequest | SinkRequest) -> PystormDataSource
 @functools.lru_cache(maxsize=32)  # it is cheap to make another one
 def _source_named(name: str) -> type[PystormDataSource]:
     return type(f"PystormDataSource_{name}", (_Registered,), {"format_name": name, "__module__": __name__})
-
-
-def use_this_python(spark: "SparkSession") -> None:
-    """If the user chose no Python and all runs on this machine, the session runs this one, as it starts quickest,
-    instead of ``python3`` of PATH. ``prepare_spark()`` before the session is no choice: it cannot know the master."""
-    ensure_worker_python()
-    if not is_default_python():
-        return
-    try:
-        context = spark.sparkContext
-    except Exception:  # Spark Connect has none; the server chooses
-        return
-    if (context.master or "").startswith("local") and context.pythonExec in ("python3", sys.executable):
-        context.pythonExec = quick_python()

@@ -71,7 +71,7 @@ class ReadRequest:
             raise OptionError(
                 "option 'key' is for sinks: a row of a source has the key of its offset. Leave it out. "
                 f"Given: {options.key!r}",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         plan, for_batches = in_its_environment(plan)
         journal = parse(JournalOptions, dict(plan.config))
@@ -125,13 +125,13 @@ class ReadRequest:
             raise OptionError(
                 "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at "
                 f"the present data. Given: {self.options.ending_offsets!r}",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         for key, value in self.for_batches:
             raise OptionError(
                 f"option {key!r} is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at "
                 f"the present data. Given: {value!r}",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
 
     def check_batch(self) -> None:
@@ -142,14 +142,14 @@ class ReadRequest:
                 "option 'journal.path' is for streams: a batch read ends and never reads its tuples again. "
                 "Leave it out, and set delivery.guarantee=best-effort for spouts without offsets. "
                 f"Given: {self.journal.shown!r}",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         if self.starting.default == LATEST or LATEST in self.starting.named.values():
             raise OptionError(
                 "option 'startingOffsets' of a batch read cannot be latest: nothing would be read. Say earliest, or "
                 "offsets. "
                 f"Given: {self.options.starting_offsets!r}",
-                code="PYSTORM_INVALID_OFFSETS",
+                code="PYSTORM_INVALID_OPTION",
             )
 
     def _check_together(self) -> None:
@@ -165,7 +165,7 @@ class ReadRequest:
             raise OptionError(
                 "option 'endingOffsets' cannot be earliest: nothing would be read. Given: "
                 f"{self.options.ending_offsets!r}",
-                code="PYSTORM_INVALID_OFFSETS",
+                code="PYSTORM_INVALID_OPTION",
             )
 
 

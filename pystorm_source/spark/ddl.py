@@ -1,10 +1,12 @@
 """Spark's type names, read without a JVM: the process that builds a data source has none."""
 
 from collections.abc import Iterable
+from typing import cast
 
 from pyspark.sql import types
 from pyspark.sql.types import DataType, StructField, StructType
 
+from pystorm_source.errors import SchemaError
 from pystorm_source.types import grammar
 
 _SIMPLE = {
@@ -90,3 +92,14 @@ def fits(declared: DataType, wanted: DataType) -> bool:
     if isinstance(wanted, _TIMESTAMPS):
         return isinstance(declared, _TIMESTAMPS)
     return type(declared) is type(wanted)
+
+
+def columns_of_text(schema: StructType | str) -> StructType | None:
+    """None if it is a text that only Spark reads, such as one with comments."""
+    if not isinstance(schema, str):
+        return schema
+    try:
+        columns, _ = parse_type(f"struct<{schema}>", "schema")
+    except SchemaError:
+        return None
+    return cast(StructType, columns)

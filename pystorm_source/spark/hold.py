@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_USER = os.getuid() if hasattr(os, "getuid") else 0
+_USER = os.getuid()
 
 
 @contextmanager

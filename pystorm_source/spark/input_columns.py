@@ -94,5 +94,5 @@ def refuse_sources_own(asked: Mapping[str, str], taken: Collection[str], taker: 
             raise OptionError(
                 f"option {key!r} is for sources, which have offsets: leave it out; {taker} takes options of the "
                 f"engine and of components, and {', '.join(taken)}. Given: {shown(key, value)}",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from pystorm_source.errors import UsageError, said
+from pystorm_source.errors import TopologyError, UsageError, said
 from pystorm_source.errors.user_frames import trim, users_line
 from pystorm_source.plan import Plan
 from pystorm_source.plan.unpicklable import check_picklable
@@ -56,7 +56,7 @@ def interned(made: bytes) -> Any:
             "every executor, put its folder on PYTHONPATH before Spark starts, or ship it with spark-submit --py-files "
             "or --archives (docs/DEPLOY.md). "
             f"Given: {error.name!r}",
-            code="PYSTORM_MODULE_MISSING_ON_EXECUTOR",
+            code="PYSTORM_PACKAGE_MISSING",
         ) from trim(error)
     except AttributeError as error:
         raise UsageError(
@@ -70,3 +70,16 @@ def interned(made: bytes) -> Any:
 def _imported_in(error: ImportError) -> str:
     line = users_line(error)
     return f"; imported in {line}" if line else ""
+
+
+def refuse_tables_of_main(plan: Plan) -> None:
+    # Workaround: cloudpickle (3.1) loses the fields of a msgspec.Struct that it has to take along by value.
+    for component in plan.components:
+        table = getattr(component.cls, "Options", None)
+        if table is not None and table.__module__ == "__main__":
+            raise TopologyError(
+                f"the options table of {component.name!r} is defined in a notebook or script and cannot travel to "
+                "Spark's processes: put it into a module that they can import, or read plain keys from `conf` and set "
+                f"them by config={{...}}. Given: {table.__qualname__}",
+                code="PYSTORM_CANNOT_PICKLE",
+            )

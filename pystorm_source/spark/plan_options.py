@@ -25,6 +25,7 @@ from pystorm_source.options import (
     family_of,
     fields_of,
     parse,
+    shown,
 )
 from pystorm_source.options.presets import preset_file, preset_names
 from pystorm_source.options.storm_keys import STORM_KEYS
@@ -36,6 +37,27 @@ from pystorm_source.types.json_values import json_copy, json_of
 _SPARKS_OWN = re.compile(
     r"provider|owner|location|external|is_managed_location|comment|collation|option\..*", re.IGNORECASE
 )
+
+
+def option_texts(keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, str]:
+    """The options as Spark hands them on; keys as they were typed, which Spark does not keep.
+
+    Raises OptionError for a key that is in both.
+    """
+    named = {key.lower() for key in keywords}
+    for key, value in options.items():
+        if key.lower() in named:
+            raise OptionError(
+                f"option {key!r} is given as a keyword and in `options`: keep one. Given: {shown(key, value)}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
+    texts = {}
+    for key, value in [*keywords.items(), *options.items()]:
+        if isinstance(value, (dict, list)):
+            texts[key] = json.dumps(value)
+        elif value is not None:
+            texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
 
 
 def config_of(text: str) -> dict[str, Any]:

@@ -3,6 +3,10 @@
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 QUICK = "pystorm-python"
 """A script of this package, installed beside the interpreter."""
@@ -54,3 +58,17 @@ def ensure_worker_python(wanted: str = "") -> dict[str, str]:
 def is_default_python() -> bool:
     """Whether ``PYSPARK_PYTHON`` is what ``ensure_worker_python`` has set for want of a choice."""
     return _set_by_default is not None and os.environ.get("PYSPARK_PYTHON") == _set_by_default
+
+
+def use_this_python(spark: "SparkSession") -> None:
+    """If the user chose no Python and all runs on this machine, the session runs this one, as it starts quickest,
+    instead of ``python3`` of PATH. ``prepare_spark()`` before the session is no choice: it cannot know the master."""
+    ensure_worker_python()
+    if not is_default_python():
+        return
+    try:
+        context = spark.sparkContext
+    except Exception:  # Spark Connect has none; the server chooses
+        return
+    if (context.master or "").startswith("local") and context.pythonExec in ("python3", sys.executable):
+        context.pythonExec = quick_python()

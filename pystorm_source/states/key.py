@@ -52,7 +52,7 @@ def _part(part: Any) -> Any:
         raise ArgumentTypeError(
             "a key is a text, a number, a date, a time, a UUID, bytes, None, or a tuple of these; NaN is none. "
             f"Given: {given(part)}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     if isinstance(part, datetime):
         # In UTC, else the key would change with the time zone of the session.

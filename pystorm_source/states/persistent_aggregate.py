@@ -60,13 +60,15 @@ def persistent_aggregate(
     """
     keys = [key] if isinstance(key, str) else list(key)
     if not isinstance(state, MapState):
-        raise ArgumentTypeError(f"state is a MapState. Given: {given(state)}", code="PYSTORM_WRONG_TYPE")
+        raise ArgumentTypeError(f"state is a MapState. Given: {given(state)}", code="PYSTORM_INVALID_ARGUMENT")
     if not keys or not all(isinstance(each, str) for each in keys):
-        raise ArgumentTypeError(f"key names one column or several. Given: {given(key)}", code="PYSTORM_WRONG_TYPE")
+        raise ArgumentTypeError(
+            f"key names one column or several. Given: {given(key)}", code="PYSTORM_INVALID_ARGUMENT"
+        )
     if not isinstance(value, str) and not hasattr(value, "alias"):
         raise ArgumentTypeError(
             f'value is the name of a column, or an aggregate such as F.sum("amount"). Given: {given(value)}',
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
     state.prepare()  # a wrong table or a missing database is known now, not in the first micro-batch
 

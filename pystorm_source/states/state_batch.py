@@ -71,7 +71,7 @@ class StateBatch(Generic[V]):
             raise ArgumentTypeError(
                 "a batch has a number from 0 on, such as Spark gives it to the function of foreachBatch. "
                 f"Given: {given(batch_id)}",
-                code="PYSTORM_WRONG_TYPE",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         self._state = state
         self._id = batch_id

@@ -119,5 +119,5 @@ class MemoryStore(Store):
         raise ArgumentTypeError(
             "a MemoryStore lives in one process, and a copy would forget what it writes: keep the state in a database "
             "to update it on executors or by Spark Connect. Given: a MemoryStore that is to be pickled",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )

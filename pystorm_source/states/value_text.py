@@ -57,7 +57,7 @@ class ValueText:
         raise ArgumentTypeError(
             f"a state keeps values as JSON, and this one cannot be kept: {reason}. Give the state the type of its "
             f"values, such as type=Decimal, or keep lists, and dictionaries by texts. Given: {given(value)}",
-            code="PYSTORM_WRONG_TYPE",
+            code="PYSTORM_INVALID_ARGUMENT",
         )
 
     def decode(self, text: str) -> Any:

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from cython_core.arrow.row_batch import RowBatchBuilder
-from cython_core.arrow.row_sink import RowSink
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.queues.batch_inserter import PendingEmits
+from cython_core.queues.queues import PendingEmits
 from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import TupleSource
 from pystorm_source.api import ComponentSpec, PartitionedSpout, Stream, Topology

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cython_core.routing.stable_hash import hash_of
+from cython_core.routing.route import hash_of
 from pystorm_source.api.key_state import TIMER_FIELDS, Key
 from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.plan import Plan

@@ -182,7 +182,7 @@ class Play:
             elif not isinstance(row, (Marker, PAUSE)):
                 raise ArgumentTypeError(
                     f"a script holds lists or tuples of values, and markers. Given: {given(row)}",
-                    code="PYSTORM_WRONG_TYPE",
+                    code="PYSTORM_INVALID_ARGUMENT",
                 )
 
     @property

@@ -9,9 +9,9 @@ import msgspec
 
 from pystorm_source.errors import OptionError, given
 from pystorm_source.records.bottleneck import MOSTLY
+from pystorm_source.records.counts import Counts
 from pystorm_source.records.record import (
     ComponentProgress,
-    Counts,
     Latency,
     LimitProgress,
     PystormProgress,
@@ -38,7 +38,7 @@ def read_records(path: Path) -> list[PystormProgress]:
         raise OptionError(
             f"--records is the record file of a query, a .jsonl in the folder of its option progress.path "
             f"({error.strerror}). Given: {given(str(path))}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         ) from None
     found = [record for record in records if record.topology is not None]
     if not found:

@@ -5,10 +5,10 @@ from typing import Any
 
 from pystorm_source.api import AsyncBolt, BatchingBolt
 from pystorm_source.plan.plan import ComponentPlan, Plan
-from pystorm_source.records.record import ComponentProgress, Counts, Latency, LimitProgress
+from pystorm_source.records.counts import Counts
+from pystorm_source.records.record import ComponentProgress, Latency, LimitProgress
 from pystorm_source.tuning.observed import Observed
 
-COUNTED = ("executed", "emitted", "transferred", "acked", "failed")
 LATENCY = ("count", "mean", "p50", "p99", "max")
 
 
@@ -75,7 +75,7 @@ def _component(plan: Plan, component: ComponentPlan, counts: Mapping[str, Any], 
         name=component.name,
         kind="spout" if component.is_spout else "bolt",
         tasks=len(tasks),
-        batch=Counts(**{name: counts.get(name, 0) for name in COUNTED}, timed_out=counts.get("timed_out_requests", 0)),
+        batch=Counts(**{name: counts.get(name, 0) for name in Counts.__struct_fields__}),
         execute=Latency(**{name: latency.get(name, 0) for name in LATENCY}),
         # As in records: under inline all tasks share one thread, under threads the busiest task counts.
         capacity=(sum(busy) if plan.options.scheduler == "inline" else max(busy)) * share,

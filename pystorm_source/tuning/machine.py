@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 
 
 def open_files() -> int:
@@ -14,9 +15,5 @@ def open_files() -> int:
 
 def most_open_files() -> int:
     """How many it may have open: ``ulimit -n``."""
-    try:
-        import resource
-    except ModuleNotFoundError:  # Windows
-        return 0
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 0 if soft == resource.RLIM_INFINITY else soft

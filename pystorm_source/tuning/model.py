@@ -19,11 +19,6 @@ def under_way(rate: float, seconds: float) -> float:
     return rate * seconds
 
 
-def rate_of(pending: float, seconds: float) -> float:
-    """Little's law: the most per second that ``pending`` at a time can do, if each takes ``seconds``."""
-    return pending / seconds if seconds > 0 else math.inf
-
-
 def stays(pending: float, rate: float) -> float:
     """Little's law: how long each stays, if ``pending`` are under way and ``rate`` of them are done per second."""
     return pending / rate if rate > 0 else 0.0

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cython_core.executors.executor import ComponentFailed, Executor, named_failure
-from cython_core.schedulers.inline_scheduler import InlineScheduler
-from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler
 from pystorm_source.errors.user_frames import shown
 from pystorm_source.worker.failure import GivenUp, tuple_failed
 from pystorm_source.worker.watchdog import late_call, longest_calls

@@ -3,28 +3,14 @@
 The form in which a task reports it, with bounds on everything. Names need not travel: both sides have the same plan.
 """
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from pystorm_source.records.counts import REPORTED
 from pystorm_source.records.stall_reasons import Reason
-
-SUMMED = (
-    "executed",
-    "acked",
-    "failed",
-    "retried",
-    "timed_out",
-    "dead_lettered",
-    "dropped",
-    "skipped",
-    "errors",
-    "busy",
-    "published",
-    "batches",
-)
-LARGEST = ("queue_high", "pending_high")
 
 MOST_FRAMES = 8
 """Of an error. More: long reports. Fewer: the place in the user's code is not seen."""
@@ -40,7 +26,9 @@ SLOTS = 1024
 """Entry ``SLOTS * component + slot`` names a slot of the component's latencies."""
 
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_Seconds = Annotated[float, Meta(ge=0, le=1e15)]
 _Column = Annotated[tuple[_Count, ...], Meta(max_length=65_536)]
+_Durations = Annotated[tuple[_Seconds, ...], Meta(max_length=65_536)]
 _Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]
 _Place = Annotated[int, Meta(ge=0, le=65_535)]
 
@@ -60,14 +48,14 @@ class MetricDelta(_Strict, frozen=True, kw_only=True):
 
 
 class LimitDelta(_Strict, frozen=True, kw_only=True):
-    """What a component did of a rate limit in the range: ``calls`` made; microseconds, of all its tasks, in which at
+    """What a component did of a rate limit in the range: ``calls`` made; seconds, of all its tasks, in which at
     least one call ``waited`` for a permit, or was ``paused`` by an open circuit breaker."""
 
     component: _Place
     name: _Text
     calls: _Count = 0
-    waited: _Count = 0
-    paused: _Count = 0
+    waited: _Seconds = 0.0
+    paused: _Seconds = 0.0
 
 
 class ErrorReport(_Strict, frozen=True, kw_only=True):
@@ -79,15 +67,18 @@ class ErrorReport(_Strict, frozen=True, kw_only=True):
     frames: Annotated[tuple[_Text, ...], Meta(max_length=MOST_FRAMES)] = ()
 
 
+_CountColumns: Any = msgspec.defstruct(
+    "_CountColumns",
+    [(name, _Durations if row.unit == "seconds" else _Column, ()) for name, row in REPORTED.items()],
+    bases=(_Strict,),
+    rename={name: row.wire for name, row in REPORTED.items()},
+    frozen=True,
+    kw_only=True,
+)
+
 _ON_THE_WIRE = {
-    "executed": "x",
-    "acked": "a",
-    "busy": "b",
-    "busiest": "bt",
-    "published": "p",
-    "batches": "n",
-    "queue_high": "q",
-    "pending_high": "ph",
+    "busiest_seconds": "bt",
+    "cpu_seconds": "cpu",
     "emitted": "em",
     "edges": "ed",
     "execute": "e",
@@ -96,37 +87,23 @@ _ON_THE_WIRE = {
     "complete": "c",
     "complete_total": "ct",
     "complete_longest": "cl",
+    "stall_seconds": "s",
 }
 """Names of the columns that nearly every report has: by their whole names they would be a sixth of it."""
 
 
-class ComponentColumns(_Strict, frozen=True, kw_only=True, rename=_ON_THE_WIRE):
-    """A column that is too short ends in zeros; one of zeros alone is left out.
+class ComponentColumns(_CountColumns, frozen=True, kw_only=True, rename=_ON_THE_WIRE):  # type: ignore[call-arg]
+    """A column for each count of ``records/counts`` that is reported, and those below. A column that is too short ends
+    in zeros; one of zeros alone is left out. Seconds have six digits behind the point.
 
-    Per component, docs/COUNTERS.md: sums over its tasks, ``busy`` in microseconds; ``queue_high`` and
-    ``pending_high``: of the task that had most; ``busiest``: microseconds of its busiest task, left out if each has
-    one. ``emitted``: per stream, as ``Plan.counted_streams`` has them; ``edges``: per subscription. ``execute``,
-    ``complete``: place of a slot, calls in it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per
-    component. ``stalls``: reason → microseconds per component. ``cpu``: microseconds that the thread of all components
-    computed; 0 if each has its own.
+    Per component: ``busiest_seconds``: of its busiest task, left out if each has one. ``emitted``: per stream, as
+    ``Plan.counted_streams`` has them; ``edges``: per subscription. ``execute``, ``complete``: place of a slot, calls in
+    it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per component. ``stall_seconds``: by reason, of all
+    tasks. ``cpu_seconds``: that the thread of all components computed; 0.0 if each has its own.
     """
 
-    executed: _Column = ()
-    acked: _Column = ()
-    failed: _Column = ()
-    retried: _Column = ()
-    timed_out: _Column = ()
-    dead_lettered: _Column = ()
-    dropped: _Column = ()
-    skipped: _Column = ()
-    errors: _Column = ()
-    busy: _Column = ()
-    cpu: _Count = 0
-    busiest: _Column = ()
-    published: _Column = ()
-    batches: _Column = ()
-    queue_high: _Column = ()
-    pending_high: _Column = ()
+    cpu_seconds: _Seconds = 0.0
+    busiest_seconds: _Durations = ()
     emitted: _Column = ()
     edges: _Column = ()
     execute: _Column = ()
@@ -135,16 +112,17 @@ class ComponentColumns(_Strict, frozen=True, kw_only=True, rename=_ON_THE_WIRE):
     complete: _Column = ()
     complete_total: _Column = ()
     complete_longest: _Column = ()
-    stalls: dict[Reason, _Column] = {}
+    stall_seconds: dict[Reason, _Durations] = {}
     metrics: Annotated[tuple[MetricDelta, ...], Meta(max_length=MOST_METRICS)] = ()
     limits: Annotated[tuple[LimitDelta, ...], Meta(max_length=MOST_METRICS)] = ()
     last_errors: Annotated[tuple[ErrorReport, ...], Meta(max_length=65_536)] = ()
 
 
-def column(values: "list[int] | tuple[int, ...]") -> tuple[int, ...]:
+def column(values: Sequence[Any]) -> tuple[Any, ...]:
     """The values without zeros at the end. None is below zero, whatever was read while a thread counted."""
     if not any(values):
         return ()
+    values = [round(value, 6) if isinstance(value, float) else value for value in values]
     last = len(values)
     while last and values[last - 1] <= 0:
         last -= 1

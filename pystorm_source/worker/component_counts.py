@@ -1,10 +1,11 @@
-"""Counts of a worker's last run by component: the difference of two looks, as ``ComponentColumns``.
+"""Counts of a worker's last run: the difference of two looks, by component and of the topology as a whole.
 
 A look costs some microseconds per task of the topology, and none per tuple.
 """
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from operator import add, sub
 from threading import get_ident
 from time import thread_time_ns
@@ -15,12 +16,13 @@ from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.primitives.latency_histogram import LatencyHistogram
-from cython_core.queues.batch_inserter import BatchInserter
+from cython_core.queues.queues import BatchInserter
 from cython_core.routing.stream_router import StreamRouter
 from pystorm_source.errors import TupleFailed, cut
 from pystorm_source.errors.user_frames import in_a_line, users_frames
 from pystorm_source.limits.permit_waits import PermitTimes
 from pystorm_source.plan.plan import Plan
+from pystorm_source.records.counts import REPORTED, TaskCounts
 from pystorm_source.records.stall_reasons import REASONS
 from pystorm_source.worker.component_columns import (
     ALL_BUCKETS,
@@ -30,27 +32,24 @@ from pystorm_source.worker.component_columns import (
     MOST_FRAMES,
     MOST_METRICS,
     SLOTS,
-    SUMMED,
     ComponentColumns,
     ErrorReport,
     LimitDelta,
     MetricDelta,
     column,
 )
+from pystorm_source.worker.run_counts import RunCounts, longest_stalls, quantiles
+from pystorm_source.worker.task_counts import NANOS, task_counts
 from pystorm_source.worker.task_times import TaskTimes, task_times
 from pystorm_source.worker.thread_delay import main_delay
 
-# Order: that of `_counts_of`.
-_COUNTED = tuple(name for name in SUMMED if name != "busy")
-_MICRO = 1_000  # nanoseconds
 
-
-class ComponentLook(NamedTuple):
+class Look(NamedTuple):
     """Counts that only grow, at one moment. Per executor, in their order: ``counts``, ``times``, ``last``
     (its newest exception), ``metrics``. Per component: ``execute``, ``complete`` (of a spout). ``emitted``, ``edges``:
-    as in ``ComponentColumns``."""
+    as in ``ComponentColumns``. ``emits``: of spout → tuples."""
 
-    counts: list[tuple[int, ...]]
+    counts: list[TaskCounts]
     times: list[TaskTimes]
     last: list[Any]
     metrics: list[dict[str, tuple[int, float]]]
@@ -58,6 +57,7 @@ class ComponentLook(NamedTuple):
     complete: list[LatencyHistogram | None]
     emitted: list[int]
     edges: list[int]
+    emits: dict[str, int]
     cpu: int
     delay: int
     thread: int
@@ -94,22 +94,29 @@ class ComponentMeter:
         shared = bool(inserters) and inserters[0].ring is not None
         return [], inserters, len(self._plan.component(way.consumer).tasks) if shared else 1
 
-    def begin(self, last: ComponentLook | None = None) -> ComponentLook:
-        """A look at the begin of a run; resets the marks of pending requests and trees. ``last``: the one at the end of
-        the run before, which will do: what was counted since then is of the new run."""
+    def begin(self, last: Look | None = None) -> Look:
+        """A look at the begin of a run; resets the marks of queues, pending requests and trees. ``last``: the one at
+        the end of the run before, which will do: what was counted since then is of the new run."""
         for executor in self._executors:
+            if isinstance(executor, BoltExecutor):
+                executor.queue.mark_anew()
             if isinstance(executor, SpoutExecutor):
                 executor.pending_high_mark = executor.unsettled
             elif isinstance(executor, AsyncExecutor):
                 executor.pending_high_mark = executor.in_flight
         return self.look() if last is None else last
 
-    def look(self) -> ComponentLook:
+    def look(self) -> Look:
         """Now; between two runs, or at the end of one."""
         executors = self._executors
-        return ComponentLook(
-            [_counts_of(executor) for executor in executors],
-            [task_times(executor) for executor in executors],
+        times = [task_times(executor) for executor in executors]
+        emits: dict[str, int] = {}
+        for executor in executors:
+            if isinstance(executor, SpoutExecutor):
+                emits[executor.component] = emits.get(executor.component, 0) + executor.emits
+        return Look(
+            [task_counts(executor, own, in_run=True) for executor, own in zip(executors, times, strict=True)],
+            times,
             [executor.last_report() for executor in executors],
             [_metrics_of(executor) for executor in executors],
             [_united([executor.times.latency for executor in tasks]) for tasks in self._tasks],
@@ -124,62 +131,61 @@ class ComponentMeter:
                 sum([router.transferred for router in routers]) + fan * sum([each.published for each in inserters])
                 for routers, inserters, fan in self._edges
             ],
+            emits,
             thread_time_ns(),
             round(main_delay() * 1e9),
             get_ident(),
         )
 
-    def columns(self, before: ComponentLook, after: ComponentLook, wall: float) -> ComponentColumns:
-        """What was counted between two looks. ``wall``: seconds since 1970."""
+    def between(self, before: Look, after: Look, rows: int, wall: float) -> RunCounts:
+        """What was counted between two looks. ``rows``: that left meanwhile; ``wall``: seconds since 1970."""
+        tasks = list(map(sub, after.counts, before.counts))
+        spouts = [
+            own for own, executor in zip(tasks, self._executors, strict=True) if executor.component in after.emits
+        ]
+        trees = sum(spouts, TaskCounts())
+        return RunCounts(
+            rows=rows,
+            emits={spout: emits - before.emits[spout] for spout, emits in after.emits.items()},
+            acked=trees.acked,
+            failed=trees.failed,
+            refused=trees.refused,
+            stalls=longest_stalls([own.stalls for own in before.times], [own.stalls for own in after.times]),
+            latency=quantiles(_united(before.execute), _united(after.execute)),
+            components=self._columns(tasks, before, after, wall),
+        )
+
+    def _columns(self, tasks: Sequence[TaskCounts], before: Look, after: Look, wall: float) -> ComponentColumns:
         size = len(self._plan.components)
-        columns: dict[str, Any] = {}
-        counts = [[0] * len(_COUNTED)] * size
-        for place, old, new in zip(self._place, before.counts, after.counts, strict=True):
-            counts[place] = list(map(add, counts[place], map(sub, new, old)))
-        columns |= {name: column(sums) for name, sums in zip(_COUNTED, zip(*counts, strict=True), strict=True)}
-        columns |= self._times(before, after, size)
-        columns |= self._marks(size)
+        of: list[list[TaskCounts]] = [[] for _ in range(size)]
+        for place, own in zip(self._place, tasks, strict=True):
+            of[place].append(own)
+        sums, busiest = [reduce(add, own) for own in of], [max(each.busy_seconds for each in own) for own in of]
+        columns: dict[str, Any] = {name: column([getattr(own, name) for own in sums]) for name in REPORTED}
+        columns["busiest_seconds"] = column(busiest) if column(busiest) != columns["busy_seconds"] else ()
+        columns["stall_seconds"] = self._stalls(before, after)
         columns["emitted"] = column(list(map(sub, after.emitted, before.emitted)))
         columns["edges"] = column(list(map(sub, after.edges, before.edges)))
         columns |= _latencies("execute", before.execute, after.execute)
         columns |= _latencies("complete", before.complete, after.complete)
         if self._plan.options.scheduler == "inline" and before.thread == after.thread:
-            busy = sum(columns["busy"]) * _MICRO
+            busy = sum(columns["busy_seconds"]) * NANOS
             delayed = min(0.9, max(0, after.delay - before.delay) / max(1, busy))
             # As if no other process had held the processor meanwhile.
-            columns["cpu"] = round(min(busy, (after.cpu - before.cpu) / (1 - delayed))) // _MICRO
+            columns["cpu_seconds"] = round(min(busy, (after.cpu - before.cpu) / (1 - delayed)) / NANOS, 6)
         columns["metrics"] = self._metrics(before, after)
         columns["limits"] = self._limits(before, after)
         columns["last_errors"] = self._last_errors(before, after, wall)
         return ComponentColumns(**columns)
 
-    def _times(self, before: ComponentLook, after: ComponentLook, size: int) -> dict[str, Any]:
-        busy, busiest = [0] * size, [0] * size
-        stalls: dict[str, list[int]] = {reason: [0] * size for reason in REASONS}
-        for i, place in enumerate(self._place):
-            old, new = before.times[i], after.times[i]
-            own = max(0, new.busy - old.busy) // _MICRO
-            busy[place] += own
-            busiest[place] = max(busiest[place], own)
+    def _stalls(self, before: Look, after: Look) -> dict[str, tuple[float, ...]]:
+        stalls: dict[str, list[float]] = {reason: [0.0] * len(self._plan.components) for reason in REASONS}
+        for place, old, new in zip(self._place, before.times, after.times, strict=True):
             for reason, nanos in new.stalls.items():
-                stalls[reason][place] += (nanos - old.stalls[reason]) // _MICRO
-        stalled = {reason: column(micros) for reason, micros in stalls.items()}
-        return {
-            "busy": column(busy),
-            "busiest": column(busiest) if busiest != busy else (),
-            "stalls": {reason: micros for reason, micros in stalled.items() if micros},
-        }
+                stalls[reason][place] += (nanos - old.stalls[reason]) / NANOS
+        return {reason: seconds for reason, own in stalls.items() if (seconds := column(own))}
 
-    def _marks(self, size: int) -> dict[str, tuple[int, ...]]:
-        queue, pending = [0] * size, [0] * size
-        for place, executor in zip(self._place, self._executors, strict=True):
-            if isinstance(executor, BoltExecutor):
-                queue[place] = max(queue[place], executor.queue.recent_high_mark)
-            if isinstance(executor, (SpoutExecutor, AsyncExecutor)):
-                pending[place] = max(pending[place], executor.pending_high_mark)
-        return {"queue_high": column(queue), "pending_high": column(pending)}
-
-    def _limits(self, before: ComponentLook, after: ComponentLook) -> tuple[LimitDelta, ...]:
+    def _limits(self, before: Look, after: Look) -> tuple[LimitDelta, ...]:
         """What each component did of each limit that its calls took permits of."""
         sums: dict[tuple[int, str], list[int]] = {}
         for place, old, new in zip(self._place, before.times, after.times, strict=True):
@@ -187,14 +193,14 @@ class ComponentMeter:
                 own = sums.setdefault((place, name), [0, 0, 0])
                 own[:] = map(add, own, map(sub, times, old.permits.get(name, PermitTimes())))
         found = [
-            LimitDelta(component=place, name=name[:LONGEST_TEXT], calls=calls, waited=waited // _MICRO,
-                       paused=paused // _MICRO)
+            LimitDelta(component=place, name=name[:LONGEST_TEXT], calls=calls, waited=round(waited / NANOS, 6),
+                       paused=round(paused / NANOS, 6))
             for (place, name), (calls, waited, paused) in sums.items()
             if calls or waited or paused
         ]  # fmt: skip
         return tuple(found[:MOST_METRICS])
 
-    def _metrics(self, before: ComponentLook, after: ComponentLook) -> tuple[MetricDelta, ...]:
+    def _metrics(self, before: Look, after: Look) -> tuple[MetricDelta, ...]:
         found: list[MetricDelta] = []
         for i, place in enumerate(self._place):
             for name, (count, total) in after.metrics[i].items():
@@ -212,7 +218,7 @@ class ComponentMeter:
                     )
         return tuple(found[:MOST_METRICS])
 
-    def _last_errors(self, before: ComponentLook, after: ComponentLook, wall: float) -> tuple[ErrorReport, ...]:
+    def _last_errors(self, before: Look, after: Look, wall: float) -> tuple[ErrorReport, ...]:
         found = {
             place: error_report(place, _exception_of(new), wall)
             for place, old, new in zip(self._place, before.last, after.last, strict=True)
@@ -245,40 +251,6 @@ def error_report(place: int, error: BaseException, wall: float) -> ErrorReport:
 
 def _stream_of(edge: Any) -> tuple[str, str]:
     return edge.producer, edge.stream
-
-
-def _counts_of(executor: Executor) -> tuple[int, ...]:
-    published = batches = retried = lost = dropped = timed_out = skipped = 0
-    for inserter in executor.inserters:
-        published += inserter.published
-        batches += inserter.flushes
-    if isinstance(executor, SpoutExecutor):
-        acked, failed, timed_out = executor.acks, executor.fails, executor.timed_out
-        if executor.retries is not None:
-            retried, lost, dropped = (
-                executor.retries.retries,
-                executor.retries.dead_letters,
-                executor.retries.dropped,
-            )
-    else:
-        assert isinstance(executor, BoltExecutor)
-        acked, failed, skipped = executor.acks, executor.fails, executor.skipped
-        if isinstance(executor, AsyncExecutor):
-            timed_out = executor.timed_out
-    errors = executor.reported.added
-    return (
-        executor.executed,
-        acked,
-        failed,
-        retried,
-        timed_out,
-        lost,
-        dropped,
-        skipped,
-        errors,
-        published,
-        batches,
-    )
 
 
 def _metrics_of(executor: Executor) -> dict[str, tuple[int, float]]:

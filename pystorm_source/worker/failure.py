@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cython_core.executors.executor import COMPONENTS_OWN, ComponentFailed
 from cython_core.routing.batch_slice import BatchSlice
 from cython_core.routing.failure_kinds import Hopeless
-from cython_core.tuples.column_slice import ColumnSlice
+from cython_core.tuples.tuple import ColumnSlice
 from pystorm_source.api.key_state import TIMERS
 from pystorm_source.errors import PystormError, TupleFailed, cut, given, one_line, said
 from pystorm_source.errors.conditions import Code

@@ -42,8 +42,7 @@ from cython_core.arrow.row_batch import RowBatchBuilder
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.executor import Executor, end_run
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.schedulers.inline_scheduler import InlineScheduler
-from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler
 from pystorm_source.errors import InternalError
 from pystorm_source.worker.component_calls import ComponentCalls
 from pystorm_source.worker.unawaited import await_left, tasks_left

@@ -7,40 +7,14 @@ the turn that is under way.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cython_core.executors.async_executor import AsyncExecutor
-from cython_core.executors.bolt_executor import BoltExecutor
-from cython_core.executors.executor import Executor
-from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.primitives.latency_histogram import LatencyHistogram
-from pystorm_source.worker.task_times import permit_waits, task_times
+from msgspec.structs import asdict
 
-SUMMED = (
-    "executed",
-    "emitted",
-    "transferred",
-    "acked",
-    "failed",
-    "duplicate_verdicts",
-    "skipped",
-    "unsettled",
-    "retries",
-    "dead_letters",
-    "dropped",
-    "errors",
-    "ticks",
-    "stalls",
-    "insert_failures",
-    "queue_population",
-    "tuples_published",
-    "batches_published",
-    "pending_requests",
-    "request_limit",
-    "timed_out_requests",
-    "cancelled_requests",
-)
-HIGH_MARKS = ("queue_high_mark", "pending_emits_high_mark")
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-NANOS = 1_000_000_000
+from cython_core.executors.executor import Executor
+from cython_core.primitives.latency_histogram import LatencyHistogram
+from pystorm_source.records.counts import ROWS
+from pystorm_source.worker.run_counts import QUANTILES
+from pystorm_source.worker.task_counts import NANOS, task_counts
+from pystorm_source.worker.task_times import permit_waits, task_times
 
 
 def components_of(executors: Sequence[Executor]) -> dict[str, dict[str, Any]]:
@@ -48,54 +22,21 @@ def components_of(executors: Sequence[Executor]) -> dict[str, dict[str, Any]]:
 
     ``executors``: upstream first. Those downstream are read first, so that no more is taken than was sent.
     """
-    counted = [task_counts(executor) for executor in reversed(executors)]
+    counted = [_task(executor) for executor in reversed(executors)]
     tasks: dict[str, dict[str, dict[str, Any]]] = {}
     for executor, counts in zip(executors, reversed(counted), strict=True):
         tasks.setdefault(executor.component, {})[str(executor.task)] = counts
     return {name: {**_united_tasks(counts.values()), "tasks": counts} for name, counts in tasks.items()}
 
 
-def task_counts(executor: Executor) -> dict[str, Any]:
+def _task(executor: Executor) -> dict[str, Any]:
     """The counts of one task; durations in seconds."""
     waiting = {name: waits.waiting for name, waits in permit_waits(executor).items()}
-    # Order: calls are counted before their times are.
+    # Order: no call has its latency in, and not its time.
     latency = executor.times.latency.copy()
-    counts: dict[str, Any] = dict.fromkeys(SUMMED, 0)
-    counts |= {"executed": executor.executed, "stalls": executor.stalls, "errors": executor.errors}
-    for router in executor.routers.values():
-        counts["emitted"] += router.emitted
-        counts["transferred"] += router.transferred
-    for inserter in executor.inserters:
-        counts["tuples_published"] += inserter.published
-        counts["batches_published"] += inserter.flushes
-    counts["queue_high_mark"] = 0
-    counts["pending_emits_high_mark"] = executor.pending.high_mark
-    if isinstance(executor, SpoutExecutor):
-        counts |= {"acked": executor.acks, "failed": executor.fails, "unsettled": executor.unsettled}
-        retries = executor.retries
-        if retries is not None:
-            counts |= {"retries": retries.retries, "dead_letters": retries.dead_letters, "dropped": retries.dropped}
-    elif isinstance(executor, BoltExecutor):
-        counts |= {
-            "acked": executor.acks,
-            "failed": executor.fails,
-            "duplicate_verdicts": executor.duplicate_verdicts,
-            "skipped": executor.skipped,
-            "ticks": executor.ticks,
-            "insert_failures": executor.queue.insert_failures,
-            "queue_population": len(executor.queue) + sum(map(len, executor.readers or ())),
-            "queue_high_mark": executor.queue.high_mark,
-        }
-    if isinstance(executor, AsyncExecutor):
-        counts |= {
-            "pending_requests": executor.in_flight,
-            "request_limit": executor.max_pending,
-            "timed_out_requests": executor.timed_out,
-            "cancelled_requests": executor.cancelled,
-        }
-    counts["batch_fill"] = _fill(counts)
     times = task_times(executor)
-    counts["busy_seconds"] = times.busy / NANOS
+    counts: dict[str, Any] = asdict(task_counts(executor, times))
+    counts["batch_fill"] = _fill(counts)
     counts["stall_seconds"] = {reason: nanos / NANOS for reason, nanos in times.stalls.items()}
     if times.permits:
         counts["permits"] = {
@@ -122,7 +63,7 @@ def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
             both[key] = _latency(_united(one[key], two[key]))
         elif isinstance(two[key], Mapping):
             both[key] = added(one[key], two[key])
-        elif key in HIGH_MARKS:
+        elif key in ROWS and ROWS[key].adds == "max":
             both[key] = max(one[key], two[key])
         elif isinstance(two[key], (int, float)) and not isinstance(two[key], bool) and key != "last":
             both[key] = one[key] + two[key]

@@ -1,114 +1,36 @@
-"""The counts of a worker's last run alone: the difference of two readings of counts that only grow.
+"""The counts of a worker's last run as a whole.
 
-A reading costs some microseconds per task of the topology, and none per tuple. The calls of all components count as one
-latency: no clock is read per tuple.
+The calls of all components count as one latency: no clock is read per tuple.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from cython_core.executors.bolt_executor import BoltExecutor
-from cython_core.executors.executor import Executor
-from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.primitives.latency_histogram import LatencyHistogram
-from cython_core.queues.receive_queue import ReceiveQueue
-from pystorm_source.worker.report import NANOS, QUANTILES
-from pystorm_source.worker.task_times import task_times
+from pystorm_source.worker.component_columns import ComponentColumns
+from pystorm_source.worker.task_counts import NANOS
 
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _SUB_BITS = 4  # each power of two of a LatencyHistogram is cut into 16 buckets
 
 
 class RunCounts(NamedTuple):
-    """Durations in seconds. ``emits``: of spout → tuples. ``stalls``: of the task that stalled longest for the reason.
+    """Durations in seconds. ``emits``: of spout → tuples; ``acked``, ``failed``, ``refused``: tuple trees. ``stalls``:
+    of the task that stalled longest for the reason. ``latency``: of the calls of all components, as ``p50``, ``p95``,
+    ``p99``. ``components``: all counts by component. docs/COUNTERS.md explains them."""
 
-    ``queue_high_mark`` and ``queue_capacity`` are those of the queue that was fullest. ``latency``: of the calls of all
-    components, as ``p50``, ``p95``, ``p99``. The rest: docs/COUNTERS.md.
-    """
-
-    rows: int
-    emits: dict[str, int]
-    acked: int
-    failed: int
-    retries: int
-    dead_letters: int
-    stalls: dict[str, float]
-    queue_high_mark: int
-    queue_capacity: int
-    latency: dict[str, float]
+    rows: int = 0
+    emits: dict[str, int] = {}
+    acked: int = 0
+    failed: int = 0
     refused: int = 0
+    stalls: dict[str, float] = {}
+    latency: dict[str, float] = dict.fromkeys(QUANTILES, 0.0)
+    components: ComponentColumns | None = None
 
 
-NOTHING = RunCounts(0, {}, 0, 0, 0, 0, {}, 0, 0, dict.fromkeys(QUANTILES, 0.0))
-"""Of a run that does not count."""
-
-
-class Look(NamedTuple):
-    """The counts of executors at one moment; nanoseconds."""
-
-    emits: dict[str, int]
-    acked: int
-    failed: int
-    retries: int
-    dead_letters: int
-    stalls: list[dict[str, int]]
-    latency: LatencyHistogram
-    refused: int = 0
-
-    @classmethod
-    def at(cls, executors: Iterable[Executor]) -> "Look":
-        """Now; between two runs, or at the end of one."""
-        emits: dict[str, int] = {}
-        acked = failed = retries = dead_letters = refused = 0
-        stalls = []
-        latency = LatencyHistogram()
-        for executor in executors:
-            stalls.append(task_times(executor).stalls)
-            latency.merge(executor.times.latency)
-            if isinstance(executor, SpoutExecutor):
-                emits[executor.component] = emits.get(executor.component, 0) + executor.emits
-                acked += executor.acks
-                failed += executor.fails
-                retries += executor.retries.retries
-                dead_letters += executor.retries.dead_letters
-                refused += executor.retries.refused
-        return cls(emits, acked, failed, retries, dead_letters, stalls, latency, refused)
-
-
-def begun(executors: Sequence[Executor]) -> Look:
-    """The counts at the begin of a run; resets the high marks of the queues."""
-    for queue in _queues(executors):
-        queue.mark_anew()
-    return Look.at(executors)
-
-
-def between(before: Look, after: Look, executors: Sequence[Executor], rows: int) -> RunCounts:
-    """The counts of ``executors`` from one reading to a later one. ``rows``: rows that left them meanwhile."""
-    high_mark, capacity = _fullest(executors)
-    return RunCounts(
-        rows=rows,
-        emits={spout: emits - before.emits[spout] for spout, emits in after.emits.items()},
-        acked=after.acked - before.acked,
-        failed=after.failed - before.failed,
-        retries=after.retries - before.retries,
-        dead_letters=after.dead_letters - before.dead_letters,
-        stalls=_longest(before.stalls, after.stalls),
-        queue_high_mark=high_mark,
-        queue_capacity=capacity,
-        latency=_quantiles(before.latency, after.latency),
-        refused=after.refused - before.refused,
-    )
-
-
-def _fullest(executors: Iterable[Executor]) -> tuple[int, int]:
-    fullest = max(_queues(executors), key=lambda queue: queue.recent_high_mark / queue.capacity, default=None)
-    return (fullest.recent_high_mark, fullest.capacity) if fullest is not None else (0, 0)
-
-
-def _queues(executors: Iterable[Executor]) -> list[ReceiveQueue]:
-    return [executor.queue for executor in executors if isinstance(executor, BoltExecutor)]
-
-
-def _longest(before: Iterable[dict[str, int]], after: Iterable[dict[str, int]]) -> dict[str, float]:
+def longest_stalls(before: Sequence[dict[str, int]], after: Sequence[dict[str, int]]) -> dict[str, float]:
+    """Reason → seconds of the task that stalled longest, from nanoseconds of each task."""
     longest: dict[str, int] = {}
     for old, new in zip(before, after, strict=True):
         for reason, nanos in new.items():
@@ -116,7 +38,8 @@ def _longest(before: Iterable[dict[str, int]], after: Iterable[dict[str, int]]) 
     return {reason: nanos / NANOS for reason, nanos in longest.items()}
 
 
-def _quantiles(before: LatencyHistogram, after: LatencyHistogram) -> dict[str, float]:
+def quantiles(before: LatencyHistogram, after: LatencyHistogram) -> dict[str, float]:
+    """Those of the calls that ``after`` counts beyond ``before``."""
     meanwhile = _difference(before, after)
     return {name: meanwhile.quantile(share) / NANOS for name, share in QUANTILES.items()}
 

@@ -31,8 +31,7 @@ from types import BuiltinMethodType, CodeType, FrameType, FunctionType, MethodTy
 from typing import Any
 
 from cython_core.arrow.row_error import coded, shown
-from cython_core.executors.async_executor import AsyncExecutor
-from cython_core.executors.async_request import AsyncRequest, call_both, request_variable
+from cython_core.executors.async_executor import AsyncExecutor, AsyncRequest, call_both, request_variable
 
 logger = logging.getLogger("pystorm.worker")
 

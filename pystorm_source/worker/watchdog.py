@@ -29,7 +29,7 @@ from cython_core.executors.executor import Executor
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import LONGEST_TRACEBACK, cut
 from pystorm_source.worker.failure import place
-from pystorm_source.worker.report import NANOS
+from pystorm_source.worker.task_counts import NANOS
 from pystorm_source.worker.task_times import permit_text
 
 logger = logging.getLogger("pystorm.worker")

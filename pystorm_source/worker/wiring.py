@@ -6,18 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from cython_core.arrow.row_batch import RowBatchBuilder
-from cython_core.arrow.row_sink import RowSink
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.executors.arrow_executor import ArrowExecutor
-from cython_core.executors.async_executor import AsyncExecutor
-from cython_core.executors.async_request import AsyncBase
+from cython_core.executors.async_executor import AsyncBase, AsyncExecutor
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
-from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
-from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.bolt_base import ArrowBase
+from cython_core.queues.queues import BatchInserter, BroadcastReader, BroadcastRing, PendingEmits, ReceiveQueue
+from cython_core.routing.component_base import ArrowBase
 from cython_core.routing.route import Route
 from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import TupleSource

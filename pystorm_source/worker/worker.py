@@ -15,9 +15,7 @@ from cython_core.arrow.row_batch import RowBatchBuilder
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.schedulers.inline_scheduler import InlineScheduler
-from cython_core.schedulers.threads_scheduler import ThreadsScheduler
-from cython_core.schedulers.wait_strategy import WaitStrategy
+from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler, WaitStrategy
 from pystorm_source.api.component_log import ErrorLog
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
@@ -26,8 +24,7 @@ from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.advice import Advice
 from pystorm_source.worker.component_calls import ComponentCalls
-from pystorm_source.worker.component_columns import ComponentColumns
-from pystorm_source.worker.component_counts import ComponentLook, ComponentMeter
+from pystorm_source.worker.component_counts import ComponentMeter, Look
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.failure_rules import FailureRules
 from pystorm_source.worker.input_place import InputPlace
@@ -35,7 +32,7 @@ from pystorm_source.worker.micro_batch import MicroBatch
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
-from pystorm_source.worker.run_counts import Look, RunCounts, begun, between
+from pystorm_source.worker.run_counts import RunCounts
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
 from pystorm_source.worker.wiring import Wiring
 
@@ -97,9 +94,8 @@ class Worker:
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout, rules, seed)
         self._seconds = 0.0
         self._meter = ComponentMeter(plan, self.executors)
-        self._before = begun(self.executors)
-        self._components_before = self._meter.begin()
-        self._components_last: ComponentLook | None = None
+        self._before = self._meter.begin()
+        self._last: Look | None = None
 
     def _retries_of(self, spout: SpoutExecutor, rules: Mapping[str, FailureRules], seed: int | None) -> Retries:
         options = self.plan.component(spout.component).options
@@ -301,7 +297,7 @@ class Worker:
             raise TopologyError(
                 f"split() of spout {spouts[0].component!r} must return at most {len(spouts) - 1} ascending ints "
                 f"between {start} and {end} for partition {partition!r}. Given: {cuts!r}",
-                code="PYSTORM_INVALID_ANSWER",
+                code="PYSTORM_INVALID_COMPONENT",
             )
         return cuts
 
@@ -313,9 +309,8 @@ class Worker:
         self.broken = True
         began = self.clock.monotonic()
         self._micro_batch = self._new_micro_batch()
-        self._before = begun(self.executors)
-        self._components_before = self._meter.begin(self._components_last)
-        self._components_last = None
+        self._before = self._meter.begin(self._last)
+        self._last = None
         self._calls.begin()
         try:
             with self._watched():
@@ -373,14 +368,10 @@ class Worker:
 
     def last_run(self) -> RunCounts:
         """The counts of the last run alone, up to now."""
-        return between(self._before, Look.at(self.executors), self.executors, self._micro_batch.rows)
-
-    def last_components(self) -> ComponentColumns:
-        """The counts of the last run alone, by component."""
         now = self._meter.look()
         if not self.broken:  # the run has come to its end
-            self._components_last = now
-        return self._meter.columns(self._components_before, now, self.clock.wall())
+            self._last = now
+        return self._meter.between(self._before, now, self._micro_batch.rows, self.clock.wall())
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""

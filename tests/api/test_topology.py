@@ -274,7 +274,7 @@ def test_a_name_that_is_nearly_right_is_told():
 def test_a_component_that_is_made_in_the_place_of_its_spec_names_the_spec():
     with pytest.raises(TypeError, match=r"no inputs: in a topology write Words.spec\(inputs=...\). Given: ") as refused:
         Words(inputs=[Lines.spec()])
-    assert refused.value.code == "PYSTORM_WRONG_TYPE"
+    assert refused.value.code == "PYSTORM_INVALID_ARGUMENT"
 
 
 def test_inputs_in_the_place_of_the_name_are_told_to_be_a_keyword():

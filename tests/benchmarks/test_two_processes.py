@@ -5,8 +5,8 @@ import os
 import pytest
 
 from benchmarks.harness.components import ConstNull, ConstSpout, NullBolt
+from benchmarks.harness.programs import processors
 from benchmarks.harness.two_processes import TwoProcesses, Window, rate
-from benchmarks.harness.windows import processors
 from pystorm_source.api import Topology
 
 

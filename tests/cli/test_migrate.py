@@ -185,38 +185,30 @@ def test_a_dry_run_writes_nothing(word_count, tmp_path):
 
 CERTAIN = {
     "tup.values.line": "string",
-    "tup.values[1] + 1": "long",
-    "tup.values.n / 2": "double",
+    "tup.values[1]": "long",
+    "line": "string",
+    "1.5": "double",
     "len(tup.values.line) > 3": "boolean",
     "f'{tup.values.n}'": "string",
-    "tup.values.line.split()[0].upper()": "string",
-    "tup.values.line.encode()": "binary",
-    "tup.values.line.split()": "array<string>",
-    "None if self.seen[tup.values.line] else 1.5": "double",
+    "len(tup.values.line)": "long",
     "self.seen[tup.values.line]": "long",
-    "self.of(tup.values.line)": "string",
-    "NAMES[0]": "string",
-    "max(len(word) for word in tup.values.line.split())": "long",
-    "sum([1, 2])": "long",
-    "random.choice(NAMES)": "string",
+    "next(self.names)": "string",
 }
 UNSURE = [
     "json.loads(tup.values.line)",
     "self.unknown",
-    "self.mixed",
-    "self.shared[0]",
-    "self.handed_out",
-    "CHANGED[0]",
-    "self.one[0]",
-    "self.of_class[0]",
-    "1 if tup.values.n else 'no'",
-    "2 ** tup.values.n",
+    "self.mixed[0]",
+    "next(self.shared)",
+    "self.given[0]",
+    "twice",
+    "caught",
+    "round_about",
+    "tup.values.n / 2",
     "tup.values.other",
     "tup.values[7]",
     "None",
     "helper(tup)",
-    "self.__dict__",
-    "(lambda line: line)(1)",
+    "len_of(1)",
 ]
 
 
@@ -224,35 +216,35 @@ UNSURE = [
 def test_a_type_is_certain_or_a_question(tmp_path, expression):
     """A type is never guessed: QUESTION stands where the code leaves a doubt."""
     parts = f"""
-import json, random
+import json
 from collections import Counter
-
-NAMES = ["a", "b"]
-CHANGED = ["a"]
-CHANGED.append(1)
+from itertools import cycle
 
 class B(Bolt):
     outputs = ["x"]
-    of_class = ["a"]
     def initialize(self, conf, context):
         self.seen = Counter()
-        self.mixed = 1
-        self.shared = ["a"]
-        helper(self.shared)
-        self.handed_out = helper()
-        self.one = self.other = ["a"]
-        self.other.append(1)
-        B.of_class.append(1)
-    def of(self, line):
-        line = line.strip()
-        return line
+        self.names = cycle(["a", "b"])
+        self.mixed = Counter()
+        self.mixed = [1]
+        self.shared = cycle(["a", 1])
+        self.given = Counter(conf)
     def process(self, tup):
-        self.seen[tup.values.line] += 1
-        self.mixed = tup.values.line
+        line = tup.values.line
+        twice = 1
+        twice = "a"
+        try:
+            caught = 1
+        except ValueError as caught:
+            pass
+        round_about = back
+        back = round_about
         self.emit([{expression}])
 
 def helper(*of):
     return of
+
+len_of = len
 """
     assert schema(tmp_path, parts) == f"x {CERTAIN.get(expression, 'QUESTION')}"
 
@@ -260,16 +252,21 @@ def helper(*of):
 @pytest.mark.parametrize(
     "parts",
     [
-        "from other import Mixin\nclass B(Mixin, Bolt):\n    x = 'a'\n",
-        "class B(Bolt):\n    x = 'a'\n    def initialize(self, conf, context):\n        setattr(self, 'x', conf)\n",
-        "class B(Bolt):\n    x = 'a'\n    def initialize(self, conf, context):\n        self.__dict__.update(conf)\n",
-        "class B(Bolt):\n    x = 'a'\n    def initialize(self, conf, context):\n        match conf:\n"
-        "            case {'x': y}:\n                self.x = y\n",
+        "from other import Mixin\nclass B(Mixin, Bolt):\n",
+        "class B(Bolt):\n    def activate(self):\n        setattr(self, 'x', {})\n",
+        "class B(Bolt):\n    def activate(self):\n        self.__dict__.update(x={})\n",
+        "class B(Bolt):\n    def activate(self, c):\n        match c:\n            case {'x': y}:\n"
+        "                self.x = y\n",
     ],
 )
 def test_attributes_that_other_code_may_set_are_questions(tmp_path, parts):
-    rest = "    outputs = ['x']\n    def process(self, tup):\n        self.emit([self.x])\n"
-    assert schema(tmp_path, f"\n{parts}{rest}") == "x QUESTION"
+    rest = """    outputs = ['n']
+    def initialize(self, conf, context):
+        self.x = Counter()
+    def process(self, tup):
+        self.emit([self.x['a']])
+"""
+    assert schema(tmp_path, f"\nfrom collections import Counter\n{parts}{rest}") == "n QUESTION"
 
 
 def test_a_job_with_questions_does_not_start(tmp_path):
@@ -300,8 +297,7 @@ def test_emits_that_fit_no_stream(tmp_path):
     parts = """
 class Undeclared(Bolt):
     def process(self, tup):
-        count = 1
-        self.emit([tup.values.line, count, count])
+        self.emit([tup.values.line])
 
 class Short(Bolt):
     outputs = ["a", Stream(["b"], name="other")]
@@ -311,34 +307,25 @@ class Short(Bolt):
 """
     wiring = "    lines = Lines.spec()\n    u = Undeclared.spec(inputs=[lines])\n    s = Short.spec(inputs=[lines])\n"
     report = " ".join(migrate(project(tmp_path, parts, wiring)).stdout.split())
-    assert "src/parts.py:12 emits 3 values, but no stream is declared for them" in report
-    assert "src/parts.py:17 emits 2 values for 1 fields" in report
-    assert "src/parts.py:18 emits to the stream 'third', which `outputs` does not have" in report
-    copy = (tmp_path / "p-spark" / "src" / "parts.py").read_text()
-    declared = (
-        '    outputs = ["line", "count", "value_3"]  # QUESTION: names of the values of line 12?\n\n    def process'
-    )
-    assert f"class Undeclared(Bolt):\n{declared}" in copy
+    assert "src/parts.py:11 emits to the stream 'default', which `outputs` does not have: declare it" in report
+    assert "src/parts.py:16 emits 2 values for 1 fields" in report
+    assert "src/parts.py:17 emits to the stream 'third', which `outputs` does not have" in report
 
 
-def test_a_topology_without_rows_gets_a_stream(tmp_path):
-    parts = '\nclass Writer(Bolt):\n    """Writes."""\n\n    def process(self, tup):\n        pass\n'
+def test_a_topology_without_rows_is_a_question(tmp_path):
+    parts = "\nclass Writer(Bolt):\n    def process(self, tup):\n        pass\n"
     made = project(tmp_path, parts, "    lines = Lines.spec()\n    w = Writer.spec(inputs=[lines])\n")
-    assert "Spark needs one: the copy has outputs = ['done boolean']" in " ".join(migrate(made).stdout.split())
-    copy = (tmp_path / "p-spark" / "src" / "parts.py").read_text()
-    assert '"""Writes."""\n\n    outputs = ["done boolean"]  # Spark needs a stream of rows' in copy
-    tested = python(tmp_path / "p-spark", "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert "1 passed" in tested.stdout, tested.stdout
+    report = migrate(made).stdout
+    assert "QUESTION  no stream leaves the topology, and Spark needs one" in report
+    assert "1 question to answer" in report
 
 
 def test_what_storm_did_otherwise_is_named(tmp_path):
     parts = """
-import time
 
 class Slow(BatchingBolt):
     outputs = ["a"]
     def process(self, tup):
-        time.sleep(1)
         self.emit(["a"])
 """
     wiring = """    config = {"topology.workers": 2, "topology.message.timeout.secs": 60}
@@ -354,7 +341,6 @@ class Slow(BatchingBolt):
     for words in (
         "config topology.workers: Spark places the work",
         "topology.tasks: `par` of each component",
-        "src/parts.py:14: time.sleep holds up all components",
         "batches fire then, whatever the time",
         "tuples of two spouts never meet in one task",
         "conf/ENVIRONMENT.yaml sets topology.environment",
@@ -440,25 +426,18 @@ def test_a_kafka_spout_in_java_becomes_ours(tmp_path, kind):
     assert "bolt b (B)" in drawn.stdout, drawn.stderr
 
 
-def test_other_components_in_java_or_of_the_shell_become_frames(tmp_path):
+def test_other_components_in_java_or_of_the_shell_are_questions(tmp_path):
     wiring = """    lines = JavaSpout.spec(full_class_name="com.acme.Lines", args_list=[], outputs=["line"])
     count = ShellBolt.spec(command="ruby", script="count.rb", inputs=[lines], outputs=["word", "n"], par=3)
-    java_sink = JavaBolt.spec(full_class_name="com.acme.Sink", args_list=[], inputs={count: Grouping.fields("word")})
 """
     made = project(tmp_path, "", wiring)
     topology = made / "topologies" / "t.py"
-    topology.write_text(topology.read_text().replace("Topology\n", "JavaBolt, JavaSpout, ShellBolt, Topology\n", 1))
+    topology.write_text(topology.read_text().replace("Topology\n", "JavaSpout, ShellBolt, Topology\n", 1))
     report = " ".join(migrate(made).stdout.split())
-    assert "JavaSpout com.acme.Lines does not run here: write partitions(), latest(), open() and" in report
-    assert "next_tuple() of class LinesHere in the copy" in report
-    assert "ShellBolt ruby does not run here: write process() of class Count" in report
-    copy = (tmp_path / "p-spark" / "topologies" / "t.py").read_text()
-    assert "class Count(Bolt):\n    # QUESTION: it stands for ShellBolt ruby." in copy
-    assert "count = Count.spec(inputs=[lines], par=3)" in copy
+    assert "JavaSpout com.acme.Lines does not run here: write it as a PartitionedSpout" in report
+    assert "ShellBolt ruby does not run here: write it as a Bolt" in report
     drawn = python(tmp_path / "p-spark", "-m", "pystorm_source", "draw", "topologies/t.py")
-    assert "bolt java_sink (JavaSink)" in drawn.stdout, drawn.stderr
-    tested = python(tmp_path / "p-spark", "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert "NotImplementedError: write Count.process()" in tested.stdout
+    assert drawn.returncode == 2 and "lines = JavaSpout.spec(" in drawn.stderr, drawn.stderr
 
 
 # --- imports ----------------------------------------------------------------------------------------------------------
@@ -513,15 +492,11 @@ def test_requirements_become_dependencies(tmp_path):
     assert found["project"]["dependencies"] == ["redis==2.10.1", "boto3[crt] >= 1.2, < 2"]
 
 
-def test_hooks_and_jars_are_named_and_secrets_are_not(tmp_path):
+def test_secrets_are_not_printed(tmp_path):
     made = project(tmp_path, wiring="    lines = Lines.spec()\n")
-    hook = "def pre_submit(*given):\n    pass\n\ndef post_submit(*given):\n    print('done')\n"
     config = {"envs": {"prod": {"nimbus": "n", "ssh_password": "hunter2", "options": {"my.password": "hunter2"}}}}
-    clojure = '[[org.apache.storm/storm-core "1.1"] [org.acme/jar "2"]]'
-    typed(made, {"fabfile.py": hook, "config.json": json.dumps(config), "project.clj": clojure})
+    typed(made, {"config.json": json.dumps(config)})
     report = migrate(made).stdout
-    assert "fabfile.py:4: post_submit: run it as a step" in report and "pre_submit" not in report
-    assert "project.clj: org.acme/jar: no jar is loaded" in report
     assert "hunter2" not in report and "my.password: a secret, left out of conf/prod.yaml" in report
     assert not any(b"hunter2" in content for content in snapshot(tmp_path / "p-spark").values())
 
@@ -542,8 +517,6 @@ DAMAGED = {
     "config.json": (b'{"envs": \n oops}', "config.json:2: is no JSON"),
     "topologies/empty.py": (b"", "1 topolog"),
     "virtualenvs/a.txt": (b"\xff", "virtualenvs/a.txt:1: cannot be read"),
-    "fabfile.py": (b"def (", "fabfile.py:1: cannot be parsed"),
-    "project.clj": (b"\xff\xfe", ""),
     "src/data.bin": (bytes(range(256)), ""),
 }
 

@@ -276,7 +276,7 @@ def test_spouts_are_apart_as_in_spark_unless_they_are_to_run_together(folder):
         (["Followed", "-o", "pth=/data"], "unknown option 'pth': did you mean 'path'?"),
         (["Followed", "-o", "maxOffsetPerTrigger=1"], "did you mean 'maxOffsetsPerTrigger'?"),
         (["Followed", "-o", "maxOffsetsPerTrigger=1"], "is for a reader of Spark's"),
-        (["Followed", "-o", "path=nowhere"], "[PYSTORM_PATH_NOT_FOUND]"),
+        (["Followed", "-o", "path=nowhere"], "[PYSTORM_INVALID_OPTION]"),
     ],
 )
 def test_what_is_wrong_is_said_without_a_traceback(folder, arguments, words):

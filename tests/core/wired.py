@@ -14,17 +14,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cython_core.acking.acker import Acker
-from cython_core.arrow.row_batch import RowBatchBuilder
-from cython_core.arrow.row_sink import RowSink
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
-from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.queues.queues import BatchInserter, PendingEmits, ReceiveQueue
+from cython_core.routing.component_base import BoltBase, SpoutBase
 from cython_core.routing.route import Route
-from cython_core.routing.spout_base import SpoutBase
 from cython_core.routing.stream_router import StreamRouter
-from cython_core.schedulers.inline_scheduler import InlineScheduler
+from cython_core.schedulers.schedulers import InlineScheduler
 from cython_core.tuples.tuple import TupleSource
 
 N = {"default": ("n",)}

@@ -13,6 +13,7 @@ from pystorm_source.channel.reports.task_report import decode, encode
 from pystorm_source.counts.query_counts import QueryCounts
 from pystorm_source.plan import compile_plan
 from pystorm_source.records.fitting import DETAILED, MOST_BYTES, bytes_in_progress, fitting
+from pystorm_source.worker.component_columns import ComponentColumns
 from pystorm_source.worker.output import OutputPlan
 from tests.channel.reports.made_columns import chain, columns
 from tests.channel.reports.made_reports import TOKEN, Caller, report, wait_until
@@ -129,7 +130,11 @@ def test_counts_of_another_plan_are_dropped_and_their_range_is_known_all_the_sam
         caller.close()
     finally:
         server.close()
-    assert [each.components for each in taken] == [None, None]
+    of_another, of_this = (columns(size) for size in (200, 3))
+    assert [each.components for each in taken] == [
+        ComponentColumns(retries=each.retries, queue_high_mark=(max(each.queue_high_mark),))
+        for each in (of_another, of_this)
+    ]
     assert len(counts.topology().components) == 3
 
 

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from pystorm_source.channel.reports.task_report import Latency, QueueHighMark, RangeReport, TaskReport
+from pystorm_source.channel.reports.task_report import SUMMARISED, Latency, RangeReport, TaskReport
 from pystorm_source.clock import ManualClock
 from pystorm_source.counts.summary import ReportSummary
 from pystorm_source.records.from_spark import tasks_of
 from pystorm_source.records.record import TaskProgress
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.worker.component_columns import ComponentColumns
 from tests.channel.reports.made_reports import report
 
 
@@ -22,7 +23,7 @@ def arrived(**changes):
 
 
 def summed(*reports, **told):
-    summary = ReportSummary()
+    summary = ReportSummary(1024)
     summary.add(reports)
     return summary.to_json(**told)
 
@@ -38,10 +39,8 @@ def test_counts_are_summed_and_the_largest_of_the_rest_is_shown():
         seconds=0.5,
         acked=80,
         failed=20,
-        retries=15,
-        dead_letters=5,
         stalls={"downstream_full": 0.25, "input_empty": 0.1},
-        queue_high_mark=QueueHighMark(count=512, capacity=1024),
+        components=ComponentColumns(retries=(10, 0, 5), dead_letters=(5,), queue_high_mark=(0, 512, 7)),
         latency=Latency(p50=1e-5, p95=2e-3, p99=3e-3),
     )
     two = arrived(
@@ -49,7 +48,7 @@ def test_counts_are_summed_and_the_largest_of_the_rest_is_shown():
         offsets=40,
         seconds=1.5,
         stalls={"downstream_full": 0.125},
-        queue_high_mark=QueueHighMark(count=7, capacity=8),
+        components=ComponentColumns(queue_high_mark=(0, 7)),
         latency=Latency(p50=2e-5, p95=1e-3, p99=4e-3),
     )
     assert summed(one, two) == summed(two, one) == {
@@ -59,8 +58,8 @@ def test_counts_are_summed_and_the_largest_of_the_rest_is_shown():
         "latencyMicros": {"p50": 20, "p95": 2000, "p99": 4000},
         "longestMillis": 1500,
         "offsets": 140,
-        "queueCapacity": 8,
-        "queueHighMark": 7,
+        "queueCapacity": 1024,
+        "queueHighMark": 512,
         "ranges": 2,
         "retriedTasks": 0,
         "retries": 15,
@@ -92,7 +91,8 @@ def test_its_size_does_not_grow_with_the_reports():
 
 
 def test_the_record_has_all_of_it():
-    told = summed(arrived(dead_letters=3), dropped={"overflow": 1})
+    sent = arrived(components=ComponentColumns(dead_letters=(3,), queue_high_mark=(0, 3)))
+    told = summed(sent, dropped={"overflow": 1})
     assert tasks_of(json.loads(json.dumps(told))) == TaskProgress(
         ranges=1,
         offsets=100,
@@ -175,14 +175,13 @@ def test_every_field_that_a_task_reports_is_read(world):
     read = set()
     query.reported = [Read(each, read) for each in done(query.plan())]
     query.plan()
-    inner = {f"queue_high_mark.{name}" for name in QueueHighMark.__struct_fields__}
+    inner = {f"components.{name}" for name in SUMMARISED}
     inner |= {f"latency.{name}" for name in Latency.__struct_fields__}
     inner.add("paused")  # of the components' limits
     assert read == inner | set(TaskReport.__struct_fields__) - {
         "v",
-        "components",
         "query",
-    }  # the decoder, the counts and the recorder read these
+    }  # the decoder and the recorder read these
 
 
 def test_progress_tells_of_the_micro_batch_before(world):

@@ -107,7 +107,7 @@ def test_digest_follows_every_source(tmp_path):
     (tmp_path / "a.pyx").write_text("x = 1")
     (tmp_path / "room").mkdir()
     seen = {digest(tmp_path)}
-    for name in ("a.h", "b.pyx", "b.pxd"):
+    for name in ("a.h", "b.pyx", "b.pxi", "b.pxd"):
         (tmp_path / "room" / name).write_text("int x;")
         seen.add(digest(tmp_path))
-    assert len(seen) == 4
+    assert len(seen) == 5

@@ -96,7 +96,7 @@ def test_the_reader_of_errors_finds_what_it_looks_for():
 
 def test_every_code_is_raised():
     texts = [path.read_text() for path in SOURCES if path != ROOT / "pystorm_source/errors/conditions.py"]
-    texts += [path.read_text() for suffix in ("py", "pyx") for path in ROOT.glob(f"cython_core/**/*.{suffix}")]
+    texts += [path.read_text() for suffix in ("py", "pyx", "pxi") for path in ROOT.glob(f"cython_core/**/*.{suffix}")]
     named = {code for text in texts for code in re.findall(r'"(PYSTORM_[A-Z_]+)"', text)}
     assert set(CONDITIONS) - named == set()
 

@@ -1,9 +1,9 @@
-"""Cythonizes the core into another folder and scores its lines, as Cython's annotate HTML does, `.pxd` files too.
+"""Cythonizes the core into another folder and scores its lines, all of them, as Cython's annotate HTML does.
 
     python tests/gates/annotate.py FOLDER      copies the core there, prints Cython's own output, writes FOLDER/*.html
 
-Cython writes HTML for each `.pyx` only, but inline functions of a `.pxd` are compiled into every module that uses them.
-So a second HTML is written per module and `.pxd` that it holds code of: `module.file.pxd.html`.
+Cython writes HTML for each `.pyx` only, but a module has the code of the `.pxi` files that it includes, and of inline
+functions of every `.pxd` that it uses. So a second HTML is written per module and such a file: `module.file.pxd.html`.
 """
 
 import os
@@ -42,7 +42,7 @@ def annotate(folder: Path) -> None:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.so", "*.c", "*.html", "__pycache__"))
         else:
             shutil.copy(source, target)
-    _also_annotate_pxd()
+    _also_annotate_parts()
     os.chdir(folder)
     sys.argv = ["setup.py", "--quiet", "annotate"]
     runpy.run_path("setup.py", run_name="__main__")
@@ -50,7 +50,7 @@ def annotate(folder: Path) -> None:
         html.replace(folder / html.name)
 
 
-def _also_annotate_pxd() -> None:
+def _also_annotate_parts() -> None:
     from Cython.Compiler.Annotate import AnnotationCCodeWriter
 
     original = AnnotationCCodeWriter.save_annotation
@@ -58,7 +58,7 @@ def _also_annotate_pxd() -> None:
     def save_annotation(self, source_filename, target_filename, coverage_xml=None):
         original(self, source_filename, target_filename, coverage_xml)
         for name in list(self.code):
-            if name and name.endswith(".pxd") and "cython_core" in Path(name).parts:
+            if name and name.endswith((".pxi", ".pxd")) and "cython_core" in Path(name).parts:
                 target = Path(target_filename)
                 original(self, name, str(target.with_name(f"{target.stem}.{Path(name).name}.c")), coverage_xml)
 

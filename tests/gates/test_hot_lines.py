@@ -24,6 +24,10 @@ def annotated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout + done.stderr
 
 
+def sources() -> list[Path]:
+    return sorted(path for path in CORE.rglob("*") if path.suffix in {".pyx", ".pxi", ".pxd"})
+
+
 def hot_lines(source: Path) -> dict[int, str]:
     """Line number → text of the marked lines."""
     lines = enumerate(source.read_text().splitlines(), 1)
@@ -33,7 +37,7 @@ def hot_lines(source: Path) -> dict[int, str]:
 def test_hot_lines_are_c_alone(annotated):
     folder, _ = annotated
     wrong, unused = [], []
-    for source in sorted(CORE.rglob("*.p[yx][xd]")):
+    for source in sources():
         hot = hot_lines(source)
         pages = (
             [folder / f"{source.stem}.html"]
@@ -58,7 +62,7 @@ def test_hot_lines_are_c_alone(annotated):
 
 
 def test_there_are_hot_lines():
-    assert any(hot_lines(source) for source in CORE.rglob("*.p[yx][xd]"))
+    assert any(hot_lines(source) for source in sources())
 
 
 def test_cython_has_no_performance_hint(annotated):

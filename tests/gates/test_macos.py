@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = ROOT / "build/cython/cython_core"
-ONE_OF_EACH = ("broadcast_ring", "flush_timer", "parker", "timing_wheel", "acker")
+ONE_OF_EACH = ("queues", "parker", "timers", "acker")
 """Modules that between them include each header with an #ifdef, and atomics."""
 FLAGS = ["-std=c11", "-O0", "-g0", "-Wall", "-Wno-unused-function", "-Werror=implicit-function-declaration"]
 MACROS = ["-DPYSTORM_CORE=1", "-DPYSTORM_BUILT_FOR_DEBUG=0"]
@@ -47,7 +47,7 @@ def compiled(sources: list[Path], platform: str, folder: Path) -> dict[str, str]
 
 def test_all_modules_compile_for_arm64(tmp_path):
     sources = sorted(WRITTEN.rglob("*.c"))
-    assert len(sources) >= len(list((ROOT / "cython_core").rglob("*.pyx"))) > 40, "run `make build`"
+    assert len(sources) >= len(list((ROOT / "cython_core").rglob("*.pyx"))) > 20, "run `make build`"
     assert compiled(sources, "aarch64-macos", tmp_path) == {}
 
 

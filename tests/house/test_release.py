@@ -80,12 +80,12 @@ def test_a_complete_wheel_has_no_fault(tmp_path):
     [
         (lambda names: [*names, "tests/test_it.py"], "tests/test_it.py does not belong in it"),
         (lambda names: [*names, "benchmarks/harness/measure.py"], "does not belong in it"),
-        (lambda names: [*names, "cython_core/queues/receive_queue.c"], "does not belong in it"),
+        (lambda names: [*names, "cython_core/queues/queues.c"], "does not belong in it"),
         (lambda names: [*names, "cython_core/gone.so"], "cython_core/gone has no source any more"),
         (lambda names: [name for name in names if not name.endswith("LICENSES.txt")], "without the licence"),
         (
-            lambda names: [name for name in names if "receive_queue.cpy" not in name],
-            "receive_queue is not compiled in it",
+            lambda names: [name for name in names if "queues.cpy" not in name],
+            "queues is not compiled in it",
         ),
         (
             lambda names: [name for name in names if name != "pystorm_source/py.typed"],

@@ -5,7 +5,7 @@ import inspect
 import stat
 from pathlib import Path
 
-from pystorm_source.channel.reports import protocol, receiver
+from pystorm_source.channel.reports import protocol, server
 from pystorm_source.cli.ui import ui
 from pystorm_source.observe import Prometheus
 from pystorm_source.records.record import PystormProgress
@@ -47,7 +47,7 @@ def test_only_what_spark_carries_is_unpickled_and_nothing_is_evaluated():
 
 
 def test_the_token_of_a_run_has_256_bits_and_every_frame_its_own_mac():
-    assert receiver._TOKEN_BYTES * 8 == 256
+    assert server._TOKEN_BYTES * 8 == 256
     one, two = (protocol.frame(b"t" * 32, b"n" * 32, sequence, b"{}") for sequence in (0, 1))
     assert one != two and one != protocol.frame(b"t" * 32, b"m" * 32, 0, b"{}")
 

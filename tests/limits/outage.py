@@ -8,15 +8,14 @@ Processes are killed without a word, with the probe or without it; calls are giv
 """
 
 import heapq
-import threading
 from collections.abc import Callable
 from itertools import count, pairwise
 from random import Random
 
-from pystorm_source.channel.leases.lease_client import LeaseClient
+from pystorm_source.channel.client import RunnerClient
 from pystorm_source.channel.leases.lease_server import LeaseServer
+from pystorm_source.channel.leases.lessor import Answer
 from pystorm_source.channel.leases.redis_lessor import RedisLessor, RedisPlace
-from pystorm_source.channel.leases.redis_schedule import Answer
 from pystorm_source.channel.reports.endpoint import Runner
 from pystorm_source.channel.reports.protocol import LEASE
 from pystorm_source.clock import ManualClock
@@ -73,7 +72,9 @@ class World:
         place = self.chance.randrange(len(self.processes))
         gone = self.processes[place]
         gone.alive = False
-        if gone.probes and not seen:
+        # The driver may have given it a probe that it had not got yet.
+        on_its_way = self.place == "driver" and (self.breakers[0]._probe_ends or 0.0) > self.clock.now
+        if not seen and (gone.probes or on_its_way):
             self.lost = self.clock.now
         gone.probes.clear()
         if seen:
@@ -121,14 +122,13 @@ class Process:
             self.lessor = LocalLessor([limit], lambda: CircuitBreaker(0.5, pause), world.clock, world.share == 1)
             return self.lessor
         if world.place == "driver":
-            client = LeaseClient(Runner("127.0.0.1", 1, b""), world.clock)
+            client = RunnerClient(Runner("127.0.0.1", 1, b""), world.clock).permits
             client._link.end()
             client._link = self  # type: ignore[assignment]
         else:
             client = RedisLessor(RedisPlace("redis://127.0.0.1/0", "p", 50, pause), world.clock)
             client._schedule = self  # type: ignore[assignment]
-            client._wake = self.wake  # type: ignore[method-assign]
-        client._thread = threading.current_thread()  # its thread's turns are events
+        client._thread.wake = self.wake  # type: ignore[method-assign]  # its turns are events
         return client
 
     @property
@@ -213,15 +213,8 @@ class Process:
         if not self.alive:
             return
         world, client = self.world, self.lessor
-        if isinstance(client, LeaseClient):
-            client._woken = False
-            client._send_due()
-            due = min((one.due() for one in client._limits.values()), default=float("inf"))
-        else:
-            one = client._of(self.permits)
-            if one.due(world.clock.now) <= world.clock.now:
-                client._serve(one)
-            due = one.due(world.clock.now)
+        client._ask_due()
+        due = client.due()
         # Events of the past that are no longer due look in vain.
         if due != float("inf"):
             world.at(max(due, world.clock.now + 0.0005), self.pump_at(due))
@@ -247,7 +240,7 @@ class Process:
 
     def took(self, answer: bytes) -> None:
         if self.alive:
-            self.lessor._took(answer)
+            self.lessor.took(answer)
             self.wake()
 
     def lease(self, limit, wanted: int, held: int) -> Answer:

@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import DecodeError
 
-from pystorm_source.channel.leases.lease_server import MOST_WANTED, LeaseServer
+from pystorm_source.channel.leases.lease_server import LeaseServer
+from pystorm_source.channel.leases.lessor import MOST_WANTED
 from pystorm_source.channel.leases.messages import Granted, Wish, encode, granted_decoder
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import ArgumentError, ArgumentTypeError

@@ -52,6 +52,18 @@ def test_a_record_with_everything_leaves_no_metric_without_a_sample():
     assert samples.keys() == DEFINITIONS.keys()
 
 
+def test_two_sources_of_one_topology_do_not_share_their_counts():
+    """As in a union of a topology with itself: the first one has the labels that a single one has."""
+    first, second = progress(batch=0), progress(batch=0, seed=8)
+    first, second = (
+        replace(one, topology=replace(one.topology, run=run)) for one, run in ((first, "a"), (second, "b"))
+    )
+    both = taken(first, second, first).samples()
+    assert {key.use: samples for key, samples in both.items()} == {
+        use: next(iter(taken(one).samples().values())) for use, one in (("", first), ("b", second))
+    }
+
+
 def test_counters_are_those_since_the_run_began():
     measures = taken(*[progress(batch=batch) for batch in (0, 1, 2)])
     last = progress(batch=2).topology.component("bolt1")

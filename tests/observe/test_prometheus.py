@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pystorm_source.errors import OptionError
 from pystorm_source.observe import Prometheus
+from pystorm_source.observe.metric_definitions import COMMON
 from pystorm_source.observe.metrics_server import MOST_CONNECTIONS, start_server
 from tests.observe.prometheus_server import program
 from tests.records.samples import progress
@@ -35,9 +36,7 @@ def scrape(metrics):
 def samples(text):
     """Name and labels but for those of the query → value."""
     return {
-        (sample.name, *(value for name, value in sample.labels.items() if name not in ("query", "run", "topology"))): (
-            sample.value
-        )
+        (sample.name, *(value for name, value in sample.labels.items() if name not in COMMON)): (sample.value)
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }

@@ -109,8 +109,8 @@ class Told(NamedTuple):
     emitted: int
     acked: int
     failed: int
-    retried: int
-    dead_lettered: int
+    retries: int
+    dead_letters: int
     dropped: int
 
 
@@ -125,8 +125,8 @@ def model(ids, retries, letters):
         emitted=calls + (dead if letters == "stream" else 0),
         acked=good,
         failed=calls - good,
-        retried=calls - len(ids),
-        dead_lettered=dead,
+        retries=calls - len(ids),
+        dead_letters=dead,
         dropped=dead if letters == "drop" else 0,
     )
 

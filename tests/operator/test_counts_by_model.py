@@ -66,7 +66,7 @@ def of_range(form, rows, options):
     try:
         for _ in worker.run("rows", "p", 0, rows):
             pass
-        columns = worker.last_components()
+        columns = worker.last_run().components
     finally:
         worker.stop()
     batch = BatchCounts(Shape.of(plan), ("rows",), "key", 1, 1)
@@ -100,8 +100,8 @@ def test_every_door_tells_the_counts_of_the_model(tmp_path_factory, form, rows, 
         if letters == "drop":
             found["sink"] = of_sink(form, rows, options)
     if form == "column":  # its rows fail with others of their batch, which are emitted again with them
-        wanted = (wanted.first.failed, wanted.dead_lettered, wanted.dropped)
-        found = {door: (told.first.failed, told.dead_lettered, told.dropped) for door, told in found.items()}
+        wanted = (wanted.first.failed, wanted.dead_letters, wanted.dropped)
+        found = {door: (told.first.failed, told.dead_letters, told.dropped) for door, told in found.items()}
     sinks = found.pop("sink", None)
     assert found == dict.fromkeys(found, wanted)
     if sinks is not None and form != "column":

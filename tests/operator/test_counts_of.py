@@ -7,6 +7,7 @@ from pyspark.sql import Observation
 
 from pystorm_source import Bolt, Input, Topology, apply, counts_of, progress, ui
 from pystorm_source.errors import ArgumentTypeError, UsageError
+from pystorm_source.observe.measures import Measures
 from pystorm_source.operator.report_column import REPORT, REPORTS
 from tests.operator import topologies
 from tests.operator.tasks import batches, function_of, rows_of, schedulers
@@ -80,7 +81,7 @@ def test_the_counts_are_those_of_a_model_whatever_becomes_of_dead_letters(
     assert found["first"] == (11, 9, 9, 2, 2)
     assert found["last"] == (9, 9, 9, 0, 0)
     assert found["rows"][1:4] == (11 + letter, 9, 2)
-    assert (rows.retried, rows.dead_lettered, rows.dropped) == (1, 1, int(letters == "drop"))
+    assert (rows.retries, rows.dead_letters, rows.dropped) == (1, 1, int(letters == "drop"))
 
 
 @pytest.mark.parametrize("seen", [{}, {"count": 3}, *({REPORTS: odd} for odd in (3, [3], ["{"], ["\udcff"]))])
@@ -146,6 +147,26 @@ def test_each_micro_batch_has_those_of_its_own(spark, tmp_path):
     page = tmp_path / "page.html"
     ui(query).save(page)
     assert "double" in page.read_text()
+
+
+@pytest.mark.spark
+def test_two_uses_of_one_topology_are_told_apart(spark, tmp_path):
+    spark.range(0, 10).write.parquet(str(tmp_path / "in"))
+    numbers = spark.readStream.schema("id long").parquet(str(tmp_path / "in"))
+    few = apply(numbers.where("id < 3"), topologies.Doubles, counts="few")
+    doubled = few.unionByName(apply(numbers, topologies.Doubles, counts="all", use="again"))
+    query = doubled.writeStream.format("noop").trigger(availableNow=True).start()
+    assert query.awaitTermination(60) and query.exception() is None
+    with pytest.raises(UsageError, match="several topologies") as caught:
+        progress(query)
+    assert all(f"'Doubles' (counts='{use}')" in str(caught.value) for use in ("few", "all"))
+    found = {use: progress(query, use).topology.component("double").batch.executed for use in ("few", "all")}
+    assert found == {"few": 3, "all": 10}
+    measures = Measures(10)
+    for use in found:
+        measures.update(progress(query, use))
+    counted = {key.use: samples["execute_count"] for key, samples in measures.samples().items()}
+    assert {use: {each.labels[0]: each.value for each in counted[use]}["double"] for use in found} == found
 
 
 @pytest.mark.spark

@@ -56,7 +56,7 @@ def refused(tmp_path, monkeypatch, source, name):
 def test_a_module_that_is_not_there():
     with pytest.raises(OptionError) as caught:
         load_named("key", "no_such.module:Class", FORM, ", or pray")
-    assert caught.value.code == "PYSTORM_MODULE_NOT_FOUND"
+    assert caught.value.code == "PYSTORM_NAME_NOT_FOUND"
     assert caught.value.message == (
         "option 'key': module 'no_such.module' cannot be imported by this Python (ModuleNotFoundError: No module named "
         "'no_such'); install it where driver and executors run, or pray. Given: 'no_such.module:Class'"

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from cython_core.schedulers.wait_strategy import ParkWait, ProgressiveWait, UserWait
+from cython_core.schedulers.schedulers import ParkWait, ProgressiveWait, UserWait
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.options.wait_strategy import WaitSituation, check_wait_strategies, wait_strategy

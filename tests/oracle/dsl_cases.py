@@ -594,7 +594,7 @@ DIFFERENT: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
     "read_command": (
         "Counts(input_stream=BytesIO(b'{}\\nend\\n'), output_stream=BytesIO()).read_command()",
         {"gives": None},
-        {"raises": "NotImplementedError"},
+        {"raises": "AttributeError"},
         "there is no pipe",
     ),
     "a name of a metric that is no str": (

@@ -343,7 +343,7 @@ def refused(match, **components):
 def test_what_is_no_topology(given, remedy):
     with pytest.raises(TopologyError) as caught:
         compile_plan(given)
-    assert caught.value.code == "PYSTORM_WRONG_TYPE"
+    assert caught.value.code == "PYSTORM_INVALID_ARGUMENT"
     assert f"a topology is a subclass of pystorm_source.Topology: {remedy}" in caught.value.message
     assert caught.value.message.endswith(f". Given: {given!r}") and "\n" not in caught.value.message
 
@@ -353,7 +353,7 @@ def test_an_object_as_the_value_of_an_option(given):
     """Spark hands its text on."""
     with pytest.raises(OptionError, match="'topology' is the name of a class") as caught:
         load_topology(str(given))
-    assert caught.value.code == "PYSTORM_WRONG_TYPE"
+    assert caught.value.code == "PYSTORM_INVALID_ARGUMENT"
     assert "read_stream(spark, Class)" in caught.value.message
     assert caught.value.message.endswith(f". Given: {str(given)!r}")
 
@@ -581,7 +581,7 @@ def test_a_name_that_is_no_topology_lists_those_that_are(module, name):
         load_topology(f"{module}:{name}")
     assert ("Words is a bolt: make it" in caught.value.message) == (name == "Words")
     assert ("; did you mean 'WordCount'. Given" in caught.value.message) == (name in ("WordCount.x", "WordCont"))
-    assert caught.value.code == ("PYSTORM_WRONG_TYPE" if name == "Words" else "PYSTORM_NAME_NOT_FOUND")
+    assert caught.value.code == ("PYSTORM_INVALID_ARGUMENT" if name == "Words" else "PYSTORM_NAME_NOT_FOUND")
 
 
 @pytest.mark.parametrize("method", ["process", "process_many", "process_tick", "initialize", "cleanup"])

@@ -35,6 +35,13 @@ class Ends(StreamingQueryListener):
         self.events.append(event)
 
 
+@pytest.mark.parametrize("said", [" SQLSTATE: XXKST (no cause message)", "null"])
+def test_a_source_that_was_killed_on_the_driver(said):
+    """As Spark tells it: the process at the other end of its socket is gone, which has no message."""
+    text = f"[STREAM_FAILED] Query [id = 52, runId = 83] terminated with exception: {said}\n=== Streaming Query ===\n"
+    assert "goes on at its checkpoint" in explain(text)
+
+
 @pytest.mark.spark
 @pytest.mark.every_spark
 @pytest.mark.timeout(180)
@@ -146,7 +153,7 @@ def test_two_queries_with_one_checkpoint_are_told_with_a_remedy(condition):
 def test_what_is_no_failure_is_refused(given):
     with pytest.raises(TypeError, match="explain takes a streaming query.*Given: ") as refused:
         explain(given)
-    assert refused.value.code == "PYSTORM_WRONG_TYPE"
+    assert refused.value.code == "PYSTORM_INVALID_ARGUMENT"
     assert ("give the query" in str(refused.value)) is (given is None)
 
 

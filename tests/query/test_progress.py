@@ -31,7 +31,7 @@ def ended(query):
 
 @pytest.mark.parametrize("given", [None, "q", Doubled])
 def test_what_is_no_query_is_refused(given):
-    with pytest.raises(TypeError, match=r"PYSTORM_WRONG_TYPE.*takes a streaming query"):
+    with pytest.raises(TypeError, match=r"PYSTORM_INVALID_ARGUMENT.*takes a streaming query"):
         progress(given)
 
 

@@ -100,6 +100,7 @@ def test_operators_and_sinks_are_told_too(spark, tmp_path):
     assert sorted(told) == [(door, batch, 10, True) for door in ("operator", "sink") for batch in range(3)]
     for topology, component in (("Operator", "doubled"), ("Sink", "written")):
         labels = {"query": "told", "topology": topology, "component": component}
+        labels["use"] = "doubled" if topology == "Operator" else ""
         labels["run"] = listener.records[0].run_id
         assert metrics.registry.get_sample_value("pystorm_execute_count_total", labels) == 30
         del labels["component"]

@@ -100,7 +100,7 @@ def test_a_query_without_reports_or_that_has_ended_says_so(spark, tmp_path):
 
 @pytest.mark.parametrize("given", [None, "q"])
 def test_what_is_no_query_is_refused(given):
-    with pytest.raises(TypeError, match=r"PYSTORM_WRONG_TYPE.*takes a streaming query"):
+    with pytest.raises(TypeError, match=r"PYSTORM_INVALID_ARGUMENT.*takes a streaming query"):
         stacks(given)
 
 

@@ -82,7 +82,7 @@ def test_a_slow_bolt_is_named_within_two_micro_batches(spark, tmp_path, capsys):
 
 @pytest.mark.parametrize("show", [ui, show_progress])
 def test_what_is_no_query_is_refused(show):
-    with pytest.raises(UsageError, match="PYSTORM_WRONG_TYPE"):
+    with pytest.raises(UsageError, match="PYSTORM_INVALID_ARGUMENT"):
         show(None)
 
 

@@ -90,7 +90,7 @@ def progress(
 
 
 def _component(name: str, rows: int, batch: int, slow: bool, chance: random.Random) -> ComponentProgress:
-    counts = Counts(executed=rows, emitted=rows, transferred=rows, acked=rows, failed=3, retried=3)
+    counts = Counts(executed=rows, emitted=rows, transferred=rows, acked=rows, failed=3, retries=3)
     execute = Latency(
         count=rows, mean=(9e-5 if slow else 4e-6) * chance.uniform(0.9, 1.1), p50=5e-6, p99=2e-4, max=0.01
     )

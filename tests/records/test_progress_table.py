@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
+from pystorm_source.records.counts import Counts
 from pystorm_source.records.progress_table import MOST_COMPONENTS, as_html, as_text, headline, standing
 from pystorm_source.records.record import Bottleneck, PystormProgress
 from tests.observe.page.runs import MARKUP, orders, renamed
@@ -84,3 +85,13 @@ def test_an_output_is_small():
 
 def test_a_notebook_shows_a_record_as_its_table():
     assert orders(119)._repr_html_() == as_html(orders(119))
+
+
+def test_a_request_is_told_from_a_call_if_there_is_one():
+    record = orders(119)
+    first, *others = record.topology.components
+    asked = msgspec.structs.replace(first, batch=Counts(executed=9, ended_requests=10, request_seconds=1.2))
+    waits = msgspec.structs.replace(record.topology, components=(asked, *others))
+    assert "a request" not in as_text(record)
+    text = as_text(msgspec.structs.replace(record, topology=waits))
+    assert "a request" in text and text.count("120 ms") == 1

@@ -1,8 +1,11 @@
 """The record of a micro-batch: JSON both ways, and the bounds that its readers rely on."""
 
-import pytest
+import re
 
-from pystorm_source.records.record import Counts, PystormProgress, topology_of
+import pytest
+from msgspec.structs import replace
+
+from pystorm_source.records.record import Metric, PystormProgress, topology_of
 from tests.records.samples import progress
 
 
@@ -29,12 +32,21 @@ def test_a_section_that_is_none_of_ours_is_no_topology() -> None:
     assert topology_of(None) is None
 
 
-def test_counts_add_up_field_by_field() -> None:
-    assert Counts(executed=1, errors=2) + Counts(executed=3) == Counts(executed=4, errors=2)
-
-
 def test_the_bottleneck_is_that_of_the_topology() -> None:
     record = progress(slow="bolt2")
     assert record.bottleneck is not None
     assert record.bottleneck.component == "bolt2"
     assert PystormProgress().bottleneck is None
+
+
+def test_counts_of_earlier_versions_are_read_under_their_names_of_now() -> None:
+    record = progress(batch=3, components=3)
+    assert record.topology is not None
+    first, *others = record.topology.components
+    metrics = {name: Metric(count=1, sum=2.0, last=2) for name in ("retried", "deadLettered", 'a"batch":{"retried":1}')}
+    first = replace(first, batch=replace(first.batch, dead_letters=2), metrics=metrics)
+    record = replace(record, topology=replace(record.topology, components=(first, *others)))
+    line = record.to_json()
+    earlier = re.sub(r'"retries":(\d+,"d|\d+\})', r'"retried":\1', line).replace('"deadLetters":2', '"deadLettered":2')
+    assert '"retried":3' in earlier and '"deadLettered":2' in earlier
+    assert PystormProgress.from_json(earlier) == PystormProgress.from_json(line.encode()) == record

@@ -95,6 +95,6 @@ def test_a_folder_holds_as_many_letters_as_are_counted(tmp_path, scheduler, door
         found = by_sink(rows, tmp_path, scheduler, {"batch": RowWriter, "stream": RowStreamWriter}[door])
     failed = sorted(row for row in rows if row < 0)
     assert letters_in(tmp_path) == failed
-    assert (found.component("rows").batch.dead_lettered, found.component("rows").batch.dropped) == (len(failed), 0)
+    assert (found.component("rows").batch.dead_letters, found.component("rows").batch.dropped) == (len(failed), 0)
     kit = run_topology(Operator, rows=[(row,) for row in rows], config={"topology.dead.letter": "stream"})
     assert len(kit.rows("rows", "__dead_letter")) == len(failed)

@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,23 +16,27 @@ whose reports are lost ends late. Too small: on a busy machine a test misses som
 
 
 class SpyReader(PystormStreamReader):
-    """Keeps reports in ``reports.log`` of the option ``path``, whenever the next micro-batch is planned, and at the end
-    of the run."""
+    """Keeps reports in ``reports.log`` of the option ``path``, when it takes them for the next plan and at the end of
+    the run."""
 
-    def latestOffset(self, start=None, limit=None):
-        self._keep()
-        return super().latestOffset(start, limit)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        receiver = self._telemetry.receiver
+        # Order: what it takes is what is kept. A look before it takes them would miss those that come in between.
+        receiver.take = partial(self._keep, receiver.take)
 
     def stop(self):
         end, told = time.monotonic() + LAST_SECONDS, self._telemetry
         while told.receiver.on and not told.counts.await_reports(0.0) and time.monotonic() < end:
             time.sleep(0.01)
-        self._keep()
+        told.receiver.take()
         super().stop()
 
-    def _keep(self):
+    def _keep(self, take):
+        reports = take()
         with (Path(self._request.options.path) / "reports.log").open("a") as log:
-            log.writelines(json.dumps(msgspec.to_builtins(report)) + "\n" for report in self._telemetry.receiver.take())
+            log.writelines(json.dumps(msgspec.to_builtins(report)) + "\n" for report in reports)
+        return reports
 
 
 class SpySource(PystormDataSource):

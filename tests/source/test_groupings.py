@@ -2,7 +2,7 @@
 
 import pytest
 
-from cython_core.routing.java_hash import java_deep_hash
+from cython_core.routing.route import java_deep_hash
 from pystorm_source import Bolt, Grouping, Stream, Topology, read
 from pystorm_source.spouts import MemorySpout
 

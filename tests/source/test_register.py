@@ -103,9 +103,9 @@ def test_a_module_that_the_driver_alone_has(spark, tmp_path, monkeypatch):
     (tmp_path / "jobs_of_the_driver.py").write_text(textwrap.dedent(source))
     monkeypatch.syspath_prepend(tmp_path)
     topology = importlib.import_module("jobs_of_the_driver").Numbers
-    with pytest.raises(Exception, match="PYSTORM_MODULE_MISSING_ON_EXECUTOR") as caught:
+    with pytest.raises(Exception, match="PYSTORM_PACKAGE_MISSING") as caught:
         read(spark, topology).collect()
-    said = next(line for line in str(caught.value).splitlines() if "PYSTORM_MODULE_MISSING_ON_EXECUTOR" in line)
+    said = next(line for line in str(caught.value).splitlines() if "PYSTORM_PACKAGE_MISSING" in line)
     assert "'jobs_of_the_driver' can be imported where the query was started" in said
     assert "--py-files" in said and "Given: 'jobs_of_the_driver'" in said
 
@@ -161,7 +161,7 @@ def test_a_file_that_the_driver_elsewhere_has_is_not_looked_for():
 def test_a_topology_in_the_place_of_the_session_is_refused(function, session):
     with pytest.raises(TypeError, match=rf"the session comes first: {function.__name__}\(spark, ") as refused:
         function(session, NoSpark())
-    assert refused.value.code == "PYSTORM_WRONG_TYPE"
+    assert refused.value.code == "PYSTORM_INVALID_ARGUMENT"
 
 
 @pytest.mark.parametrize("name", ["", "a-b", "a b", 5, "é"])

@@ -255,6 +255,6 @@ def test_a_path_that_is_not_there_is_refused_when_the_query_is_loaded(tmp_path):
     made = type("Made", (Topology,), {"lines": FilesSpout.spec()})
     with pytest.raises(OptionError, match=r"no such file or directory.*Given: '.*absent'") as caught:
         read_stream(NoSpark(), made, path=str(tmp_path / "absent"))
-    assert caught.value.code == "PYSTORM_PATH_NOT_FOUND"
+    assert caught.value.code == "PYSTORM_INVALID_OPTION"
     for path in (tmp_path, tmp_path / "*.log"):
         ReadRequest.of({"path": str(path)}, "made", compile_plan(made, any_environment=True)).check_here()

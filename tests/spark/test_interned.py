@@ -51,7 +51,7 @@ def test_a_module_that_an_executor_does_not_have(job):
     assert status != 0
     last = said.strip().splitlines()[-1]
     assert last.startswith(
-        "pystorm_source.errors.UsageError: [PYSTORM_MODULE_MISSING_ON_EXECUTOR] 'job_of_a_driver' can be imported "
+        "pystorm_source.errors.UsageError: [PYSTORM_PACKAGE_MISSING] 'job_of_a_driver' can be imported "
     )
     for part in (
         sys.executable,
@@ -70,7 +70,7 @@ def test_a_package_that_an_executor_does_not_have(job, tmp_path):
     (elsewhere / "job_of_a_driver.py").write_text(JOB.format(needs="no_such_package"))
     status, said = arrived(request, str(elsewhere))
     last = said.strip().splitlines()[-1]
-    assert status != 0 and "[PYSTORM_MODULE_MISSING_ON_EXECUTOR] 'no_such_package' can be imported" in last
+    assert status != 0 and "[PYSTORM_PACKAGE_MISSING] 'no_such_package' can be imported" in last
     assert f'imported in File "{elsewhere / "job_of_a_driver.py"}", line 2, in <module>: from no_such_package' in last
 
 
@@ -91,7 +91,7 @@ def test_equal_bytes_give_the_same_object():
 
 
 def test_bytes_that_name_a_missing_module():
-    with pytest.raises(UsageError, match=r"PYSTORM_MODULE_MISSING_ON_EXECUTOR.*'no_such_module'"):
+    with pytest.raises(UsageError, match=r"PYSTORM_PACKAGE_MISSING.*'no_such_module'"):
         interned(b"cno_such_module\nName\n.")
 
 

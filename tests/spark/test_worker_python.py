@@ -13,8 +13,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from pystorm_source.source.register import use_this_python
-from pystorm_source.spark.worker_python import ensure_worker_python, quick_python
+from pystorm_source.spark.worker_python import ensure_worker_python, quick_python, use_this_python
 
 SCRIPT = Path(__file__).resolve().parents[2] / "pystorm_source" / "spark" / "pystorm-python"
 
@@ -56,7 +55,7 @@ def session(master: str, python: str) -> Any:
 
 @pytest.mark.parametrize("before", ["python3", sys.executable])
 def test_a_local_session_takes_the_quick_program_though_the_default_was_set_before(monkeypatch, before):
-    monkeypatch.setattr("pystorm_source.source.register.quick_python", lambda: "/env/bin/pystorm-python")
+    monkeypatch.setattr("pystorm_source.spark.worker_python.quick_python", lambda: "/env/bin/pystorm-python")
     if before == sys.executable:
         ensure_worker_python()  # as prepare_spark() does, before there is a session whose master it could ask
     local, cluster = session("local[2]", before), session("spark://host:7077", before)
@@ -66,7 +65,7 @@ def test_a_local_session_takes_the_quick_program_though_the_default_was_set_befo
 
 
 def test_a_local_session_keeps_the_python_that_was_chosen(monkeypatch):
-    monkeypatch.setattr("pystorm_source.source.register.quick_python", lambda: "/env/bin/pystorm-python")
+    monkeypatch.setattr("pystorm_source.spark.worker_python.quick_python", lambda: "/env/bin/pystorm-python")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     local = session("local[2]", sys.executable)
     use_this_python(local)

@@ -4,7 +4,13 @@ import random
 
 from pystorm_source.testing.driven import Driven
 
-__all__ = ["Driven", "Query"]
+__all__ = ["Driven", "Query", "append"]
+
+
+def append(path, *lines, end="\n"):
+    """Writes lines to the end of a file."""
+    with open(path, "a", newline="") as file:
+        file.write("".join(line + end for line in lines))
 
 
 class Query:

@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError
 from pystorm_source.spouts import FilesSpout
 from pystorm_source.spouts.files.identity.text import FileText
@@ -17,11 +16,6 @@ HOUR = 3600.0
 SHORT = ["started", "stopped"]
 LONG = [f"{n},the same text" for n in range(200)]
 both_lengths = pytest.mark.parametrize("lines", [SHORT, LONG], ids=["short", "long"])
-
-
-@pytest.fixture
-def clock():
-    return ManualClock(SystemClock().wall() + 1)
 
 
 @pytest.fixture

@@ -12,17 +12,10 @@ import pytest
 from pystorm_source.errors import DataLossError
 from pystorm_source.spouts.files.listing.retirement import FollowedFile, retire
 from tests.sizes import sized
-from tests.spouts.drive import Driven, Query
+from tests.spouts.drive import Driven, Query, append
 from tests.spouts.warp import WarpedClock, WarpedFiles
 
 HOUR = 3600.0
-
-
-@pytest.fixture
-def logs(tmp_path):
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture
@@ -33,11 +26,6 @@ def clock(tmp_path):
 @pytest.fixture
 def query(logs, clock):
     return Query(Driven(WarpedFiles.spec(path=logs), clock=clock))
-
-
-def append(path, *lines, end="\n"):
-    with open(path, "a", newline="") as file:
-        file.write("".join(line + end for line in lines))
 
 
 def words(rows):

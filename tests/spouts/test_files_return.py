@@ -12,17 +12,10 @@ from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts import FilesSpout
 from pystorm_source.spouts.files.identity import birth_time, catalog
 from pystorm_source.spouts.files.listing import departed, notes
-from tests.spouts.drive import Driven, Query
+from tests.spouts.drive import Driven, Query, append
 from tests.spouts.warp import WarpedClock, WarpedFiles
 
 HOUR = 3600.0
-
-
-@pytest.fixture
-def logs(tmp_path):
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    return folder
 
 
 def made(path, **options):
@@ -33,11 +26,6 @@ def made(path, **options):
 @pytest.fixture(params=["true", "false"], ids=["failOnDataLoss", "lenient"])
 def query(request, logs):
     return made(logs, failOnDataLoss=request.param)
-
-
-def append(path, *lines):
-    with open(path, "a") as file:
-        file.write("".join(line + "\n" for line in lines))
 
 
 def words(rows):

@@ -9,20 +9,13 @@ import shutil
 import pytest
 
 from cython_core.executors.executor import ComponentFailed
-from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.spouts import FilesSpout
 from pystorm_source.spouts.files.identity.catalog import FileCatalog
 from pystorm_source.spouts.files.identity.text import FileText
-from tests.spouts.drive import Driven, Query
+from tests.spouts.drive import Driven, Query, append
 
 HOUR = 3600.0
-
-
-@pytest.fixture
-def clock():
-    """A little ahead of the files' own times, which no test can set."""
-    return ManualClock(SystemClock().wall() + 1)
 
 
 @pytest.fixture
@@ -32,11 +25,6 @@ def query(tmp_path, clock):
 
 def lenient(path, clock, **options):
     return Query(Driven(FilesSpout.spec(path=path), {"failOnDataLoss": "false", **options}, clock))
-
-
-def append(path, *lines, end="\n"):
-    with open(path, "a", newline="") as file:
-        file.write("".join(line + end for line in lines))
 
 
 def words(rows):

@@ -8,15 +8,9 @@ from pyspark.errors import StreamingQueryException
 
 from testbed.uncontrolled import UNCONTROLLED
 from tests.source.queries import Query
+from tests.spouts.drive import append
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
-
-
-@pytest.fixture
-def logs(tmp_path):
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture
@@ -27,11 +21,6 @@ def query(tmp_path):
 def stream(spark, path, **options):
     options = {"topology": "tests.spouts.topologies:Logs", "path": str(path)} | UNCONTROLLED | options
     return spark.readStream.format("pystorm").options(**options).load()
-
-
-def append(path, *lines, end="\n"):
-    with open(path, "a") as file:
-        file.write("".join(line + end for line in lines))
 
 
 def rotate(folder):

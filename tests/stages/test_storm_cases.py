@@ -117,8 +117,10 @@ class Places(Bolt):
         self.emit([sorted(self.words), self.words.total()])
 
 
-@everywhere
-@pytest.mark.parametrize("par", [1, 3])
+@pytest.mark.parametrize(
+    ("where", "par"),
+    [*((where, par) for where in ("task", 1, 4) for par in (1, 3)), pytest.param("spark", 3, marks=pytest.mark.spark)],
+)
 def test_a_fields_grouping_brings_equal_values_to_one_place(where, par, request):
     class Fields(Topology):
         config = {"topology.lint.off": "state-in-self"}

@@ -64,6 +64,17 @@ def worker_of(
     return Worker(plan, output, clock)
 
 
+def pair(bolt, spout=Numbers, **of_bolt):
+    """A topology of this spout, ``s``, and of this bolt, ``b``, that reads it."""
+    s = spout.spec()
+    return topology(s=s, b=bolt.spec(inputs=[s], **of_bolt))
+
+
+def above(bolt, spout=Numbers, par=None, **of_worker):
+    """A worker of such a pair, which gives the rows of the bolt."""
+    return worker_of(pair(bolt, spout, par=par), "b", **of_worker)
+
+
 def rows(batches):
     """Rows as tuples; the batches must have the schema and be valid."""
     found = []

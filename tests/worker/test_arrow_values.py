@@ -7,7 +7,7 @@ import pytest
 
 from pystorm_source import ArrowBolt, Bolt, Grouping, Stream
 from pystorm_source.errors import TupleFailed
-from tests.worker.running import N, Numbers, numbers, rows, topology, worker_of
+from tests.worker.running import N, Numbers, above, numbers, pair, rows, topology, worker_of
 
 UNREADABLE = 2932897  # days: the first that Python has no date of
 
@@ -123,8 +123,7 @@ class DaysOrFail(DaysByColumn):
 
 
 def of_days(bolt, overrides=None):
-    source = spout_of(days(*[0] * 500, UNREADABLE, *[1] * 99), "v date").spec()
-    return worker_of(topology(s=source, b=bolt.spec(inputs=[source])), "b", overrides=overrides)
+    return above(bolt, spout_of(days(*[0] * 500, UNREADABLE, *[1] * 99), "v date"), overrides=overrides)
 
 
 @pytest.mark.parametrize("bolt", [Day, DaysByColumn])
@@ -153,8 +152,7 @@ class FailsAll(ArrowBolt):
 
 
 def test_a_dead_letter_of_what_cannot_be_read_says_so():
-    source = spout_of(days(0, UNREADABLE), "v date").spec()
-    made = topology(s=source, b=FailsAll.spec(inputs=[source]))
+    made = pair(FailsAll, spout_of(days(0, UNREADABLE), "v date"))
     overrides = {"topology.max.spout.retries": 0, "topology.dead.letter": "stream"}
     texts = pa.schema([("values", pa.string())])
     worker = worker_of(made, "s", [-1] * 5 + [0, -1], texts, overrides, stream="__dead_letter")

@@ -9,7 +9,8 @@ import pytest
 
 from pystorm_source import ArrowBolt, AsyncBolt, Bolt, Hopeless
 from pystorm_source.errors import TupleFailed
-from tests.worker.running import Batches, Numbers, rows, topology, worker_of
+from tests.worker.running import Batches, Numbers, above, rows, topology, worker_of
+from tests.worker.test_arrow_bolts import BatchEach, PassBatch
 
 TOTAL = 200
 SPOUTS = pytest.mark.parametrize("spout", [Numbers, Batches])
@@ -18,8 +19,7 @@ ONE_RETRY = {"topology.max.spout.retries": 1, "topology.dead.letter": "drop"}
 
 def run(spout, bolt, overrides=None, **more):
     """(Numbers that leave, worker) of a bolt behind a spout."""
-    source = spout.spec()
-    worker = worker_of(topology(s=source, b=bolt.spec(inputs=[source])), "b", overrides=overrides, **more)
+    worker = above(bolt, spout, overrides=overrides, **more)
     try:
         return rows(worker.run("s", "p", 0, TOTAL)), worker
     finally:
@@ -170,11 +170,8 @@ class Forgets(ArrowBolt):
 def test_a_batch_that_the_bolt_throws_away_is_not_kept_either(spout):
     gc.collect()
     before = sum(isinstance(each, pa.RecordBatch) for each in gc.get_objects())
-    source = spout.spec()
-    worker = worker_of(
-        topology(s=source, b=Forgets.spec(inputs=[source])),
-        "b",
-        overrides={"topology.message.timeout.secs": 0.05, **ONE_RETRY, "topology.max.spout.retries": 0},
+    worker = above(
+        Forgets, spout, overrides={"topology.message.timeout.secs": 0.05, **ONE_RETRY, "topology.max.spout.retries": 0}
     )
     assert list(worker.run("s", "p", 0, TOTAL)) == []
     assert worker.report()["components"]["s"]["dead_letters"] == TOTAL
@@ -219,20 +216,6 @@ def test_a_batch_of_an_async_bolt_belongs_to_its_request(ordered, caplog):
     caplog.set_level(logging.CRITICAL)
     found, _ = run(Numbers, AsyncBatches, {"topology.async.ordered": ordered, **ONE_RETRY})
     assert sorted(found) == [(n,) for n in range(TOTAL)]
-
-
-class BatchEach(Bolt):
-    outputs = ["n long"]
-
-    def process(self, tup):
-        self.emit_batch(pa.record_batch([pa.array([tup.values.n])], names=["n"]))
-
-
-class PassBatch(ArrowBolt):
-    outputs = ["n long"]
-
-    def process_batch(self, batch):
-        self.emit_batch(batch)
 
 
 @pytest.mark.parametrize(("bolt", "known"), [(BatchEach, True), (PassBatch, False)])

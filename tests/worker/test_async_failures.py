@@ -9,7 +9,7 @@ from pystorm_source import AsyncBolt
 from pystorm_source.errors import TupleFailed
 from pystorm_source.testing import run_topology
 from tests.worker.async_bolts import ORDERED, UNTRACKED, Ids, Waits, keys, line, values
-from tests.worker.running import Numbers, topology, worker_of
+from tests.worker.running import above
 from tests.worker.threads import until
 
 
@@ -121,9 +121,8 @@ def test_an_exit_while_the_thread_waits_for_its_rows_to_be_taken_fails_the_task(
                 exits.set()
                 raise SystemExit(7)
 
-    s = Numbers.spec()
     config = {**UNTRACKED, "topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
-    worker = worker_of(topology(s=s, b=Leaves.spec(inputs=[s])), "b", overrides=config, batch_rows=1)
+    worker = above(Leaves, overrides=config, batch_rows=1)
     batches = worker.run("s", "p", 0, 100)
     next(batches)
     (bolt,) = [each.instance for each in worker.executors if each.component == "b"]

@@ -14,7 +14,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.testing import run_topology
 from tests.worker.async_bolts import UNTRACKED, Session, Waits, keys, line, values
-from tests.worker.running import Numbers, numbers, topology, worker_of
+from tests.worker.running import Numbers, above, numbers, worker_of
 
 
 def test_sessions_are_opened_and_closed_in_the_loop_that_a_warm_worker_keeps():
@@ -169,8 +169,7 @@ class BlocksAtFirst(AsyncBolt):
 @pytest.mark.inline
 @pytest.mark.parametrize(("cls", "times"), [(Blocks, 1), (BlocksElsewhere, 0), (BlocksAtFirst, 0)])
 def test_that_calls_block_the_event_loop_is_said_once(cls, times, caplog):
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=cls.spec(inputs=[s])), "b")
+    worker = above(cls)
     for start, end in ((0, 10), (10, 12)):
         assert sorted(numbers(worker.run("s", "p", start, end))) == list(range(start, end))
     worker.stop()

@@ -13,7 +13,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
 from pystorm_source.worker import OutputPlan, Worker
 from tests.worker.async_bolts import DROPPED, ORDERED, Ids, Waits, keys, line, values
-from tests.worker.running import Numbers, numbers, topology, worker_of
+from tests.worker.running import Numbers, above, numbers, topology, worker_of
 
 
 @ORDERED
@@ -113,7 +113,7 @@ def test_requests_of_trees_that_time_out_are_cancelled_and_counted(ordered):
     assert Ids.verdicts == {n: "ack" if n in acked else "fail" for n in range(20)}
     assert sorted(Sleeps.cancelled) == list(range(1, 20, 2))
     counts = worker.report()["components"]["b0"]
-    assert [counts[f"{what}_requests"] for what in ("pending", "timed_out", "cancelled")] == [0, 0, 10]
+    assert [counts[name] for name in ("pending_requests", "timed_out", "cancelled_requests")] == [0, 0, 10]
     assert 2 <= clock.now < 5
     worker.stop()
 
@@ -250,8 +250,7 @@ class InSteps(AsyncBolt):
 
 def rows_of_a_slow_sink(cls, clock, seconds, **options):
     """The numbers of a range whose rows are taken so many seconds after one another, and the counts."""
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=cls.spec(inputs=[s])), "b", overrides=keys(**options), clock=clock, batch_rows=5)
+    worker = above(cls, overrides=keys(**options), clock=clock, batch_rows=5)
     found = []
     try:
         for batch in worker.run("s", "p", 0, 100):

@@ -10,7 +10,7 @@ import pytest
 from cython_core.compiled.bolt import CompiledBolt
 from cython_core.compiled.spout import CompiledSpout
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from cython_core.routing.tuple_list import TupleList
 from cython_core.tuples.tuple import Tuple
 from pystorm_source import (
@@ -30,7 +30,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
 from tests.core.wired import Numbers as Offsets
 from tests.core.wired import Part, Wired, slice_of
-from tests.worker.running import Batches, Numbers, Pass, numbers, topology, worker_of
+from tests.worker.running import Batches, Numbers, Pass, above, numbers, topology, worker_of
 from tests.worker.test_ticks_and_batches import EVERY_SECOND, FailsOften, Gradual, Grouping, Odd, played
 
 
@@ -71,9 +71,8 @@ class RaisesAtFive(Bolt):
 @pytest.mark.parametrize("bolt", [FailsFive, RaisesAtFive])
 @pytest.mark.parametrize("spout", [Numbers, Batches])
 def test_a_failed_tuple_of_a_partitioned_spout_fails_the_task(spout, bolt):
-    source = spout.spec()
     with pytest.raises(TupleFailed, match=r"tuple \(5,\)"):
-        list(worker_of(topology(s=source, b=bolt.spec(inputs=[source])), "b").run("s", "p", 0, 10))
+        list(above(bolt, spout).run("s", "p", 0, 10))
 
 
 def test_so_does_that_of_a_join_whose_first_anchor_has_no_offset():
@@ -113,9 +112,8 @@ def test_an_exception_of_a_partitioned_spout_fails_the_run_though_it_goes_on(spo
         raise LookupError("lost")
 
     setattr(Raises, method, raises)
-    source = Raises.spec()
     with pytest.raises(TupleFailed, match=rf"{method}\(\) raised LookupError: lost"):
-        list(worker_of(topology(s=source, b=Pass.spec(inputs=[source])), "b").run("s", "p", 0, 10))
+        list(above(Pass, Raises).run("s", "p", 0, 10))
 
 
 def test_a_raise_exception_that_raises_hides_nothing():
@@ -123,9 +121,8 @@ def test_a_raise_exception_that_raises_hides_nothing():
         def raise_exception(self, exception, tup=None):
             raise KeyError("the reporter is down")
 
-    source = Numbers.spec()
     with pytest.raises(TupleFailed, match=r"process\(\) raised LookupError: five"):
-        list(worker_of(topology(s=source, b=Reports.spec(inputs=[source])), "b").run("s", "p", 0, 10))
+        list(above(Reports).run("s", "p", 0, 10))
 
 
 # --- which state belongs to which instance ---
@@ -222,8 +219,7 @@ def test_tuples_held_from_one_micro_batch_to_the_next_stay_unsettled():
                 self.left -= 1
                 self.emit((1,), object())
 
-    source = Fives.spec()
-    worker = worker_of(topology(s=source, b=Holds.spec(inputs=[source])), "b", clock=ManualClock())
+    worker = above(Holds, Fives, clock=ManualClock())
     for rounds in range(1, 20):
         list(worker.run_round({}))
         counts = worker.report()["components"]["s"]
@@ -245,8 +241,7 @@ def test_running_a_class_does_not_change_its_subclasses():
     class ReliableWords(Words, ReliableSpout):
         pass
 
-    source = Words.spec()
-    worker = worker_of(topology(s=source, b=Pass.spec(inputs=[source])), "b", clock=ManualClock())
+    worker = above(Pass, Words, clock=ManualClock())
     assert numbers(worker.run_round({})) == [1, 2, 3]
     assert ReliableWords.emit is ReliableSpout.emit
     assert played([], FailsOften, spout=ReliableWords, times=1)[2].seen == [1, 2, 3, 2]
@@ -260,8 +255,7 @@ def test_an_emit_of_its_own_hides_none_in_subclasses():
     class DoublesMore(Doubles):
         pass
 
-    source = Numbers.spec()
-    worker = worker_of(topology(s=source, b=Doubles.spec(inputs=[source])), "b")
+    worker = above(Doubles)
     assert "emit" in vars(Doubles)  # the quick one, in spite of the subclass
 
     class Silent(Bolt):
@@ -339,8 +333,7 @@ def test_a_spout_that_answers_each_verdict_with_an_emit_lets_the_slice_end(judge
 
         fail = ack
 
-    source = Answers.spec()
-    worker = worker_of(topology(s=source, b=judge.spec(inputs=[source])), "b", clock=clock)
+    worker = above(judge, Answers, clock=clock)
     list(worker.run_slice("s", permits, millis))
     first = worker.report()["components"]["s"]["emitted"]
     assert first >= 10
@@ -442,8 +435,7 @@ def test_batches_that_an_override_of_process_batches_keeps_are_not_asked_for_aga
         "topology.max.spout.retries": 0,
         "topology.dead.letter": "drop",
     }
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=Keeps.spec(inputs=[s])), "b", overrides=config)
+    worker = above(Keeps, overrides=config)
     assert numbers(worker.run("s", "p", 0, 15)) == []
     assert sorted(set(calls)) == [5, 10, 15]
     assert len(calls) < 10
@@ -479,8 +471,7 @@ def test_what_a_partitioned_spout_emits_when_it_is_closed_belongs_to_the_micro_b
         def close(self):
             self.emit((self.end - 1,), self.end - 1)
 
-    source = Late.spec()
-    worker = worker_of(topology(s=source, b=Pass.spec(inputs=[source])), "b")
+    worker = above(Pass, Late)
     assert numbers(worker.run("s", "p", 0, 5)) == [0, 1, 2, 3, 4]
     assert numbers(worker.run("s", "p", 5, 8)) == [5, 6, 7]
 
@@ -508,8 +499,7 @@ def test_a_batching_bolt_that_overrides_process_tick_gets_one_at_the_end_of_each
         def process_batch(self, key, tups):
             seen.append(len(tups))
 
-    source = Numbers.spec()
-    worker = worker_of(topology(s=source, b=Notes.spec(inputs=[source])), "b")
+    worker = above(Notes)
     for start in range(0, 12, 3):
         list(worker.run("s", "p", start, start + 3))
     assert seen == ["tick", 3] * 4
@@ -526,8 +516,7 @@ def test_a_component_can_pickle_its_state():
             self.total += tup.values[0]
             self.emit((pickle.loads(pickle.dumps(self.__dict__))["total"],))
 
-    source = Numbers.spec()
-    assert numbers(worker_of(topology(s=source, b=Pickles.spec(inputs=[source])), "b").run("s", "p", 0, 3)) == [0, 1, 3]
+    assert numbers(above(Pickles).run("s", "p", 0, 3)) == [0, 1, 3]
 
 
 @pytest.mark.parametrize("kind", [ArrowBolt, AsyncBolt, BatchingBolt, JoinBolt])
@@ -601,8 +590,7 @@ class EmitsLater(Bolt):
 
 
 def emits_later(cls=EmitsLater):
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=cls.spec(inputs=[s])), "b")
+    worker = above(cls)
     assert numbers(worker.run("s", "p", 0, 3)) == [0, 1, 2]
     (bolt,) = [each.instance for each in worker.executors if each.component == "b"]
     return worker, bolt
@@ -624,8 +612,7 @@ def test_an_emit_between_two_micro_batches_is_an_error_that_names_bolt_and_value
 
 def test_an_emit_while_spark_has_the_last_rows_is_an_error():
     """The micro-batch is sealed: what is emitted now would be in the next one, or lost."""
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=EmitsLater.spec(inputs=[s])), "b", batch_rows=10)
+    worker = above(EmitsLater, batch_rows=10)
     (bolt,) = [each.instance for each in worker.executors if each.component == "b"]
     given, errors = [], []
     for batch in worker.run("s", "p", 0, 15):

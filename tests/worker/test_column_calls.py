@@ -11,7 +11,7 @@ from pystorm_source import BatchingBolt, Bolt, Grouping, PartitionedSpout, Relia
 from pystorm_source.api.stream import DEAD_LETTER
 from pystorm_source.testing import run_topology
 from tests.sizes import sized
-from tests.worker.running import rows, topology, worker_of
+from tests.worker.running import pair, rows, topology, worker_of
 
 ROWS = pa.schema([("n", pa.int64()), ("copy", pa.int32())])
 
@@ -302,9 +302,8 @@ def test_columns_leave_bolts_that_are_given_batches():
             self.emit_many([tup.values.n for tup in tups], [len(tups)] * len(tups))
 
     for base in (BatchingBolt, TicklessBatchingBolt):
-        s = type("Spout", (Rows,), {"count": 5}).spec()
         sizes = type("B", (base,), {"outputs": Sizes.outputs, "process_batch": Sizes.process_batch})
-        result = run_topology(topology(s=s, b=sizes.spec(inputs=[s])))
+        result = run_topology(pair(sizes, type("Spout", (Rows,), {"count": 5})))
         assert result.rows("b") == [(n, 5) for n in range(5)]
         assert (result.acked["s"], result.unsettled["s"]) == (5, 0)
 

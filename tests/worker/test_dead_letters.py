@@ -17,7 +17,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from tests.sizes import sized
-from tests.worker.running import Batches, N, Numbers, numbers, rows, topology, worker_of
+from tests.worker.running import Batches, N, Numbers, numbers, pair, rows, topology, worker_of
 
 RETRIES = "topology.max.spout.retries"
 BACKOFF = "topology.spout.retry.backoff.millis"
@@ -70,8 +70,7 @@ def failing(bolt=Fails, **times):
 
 def worker(bolt, config=None, spout=Numbers, read="b", clock=None):
     """A worker whose output is the bolt's rows, or the spout's dead letters."""
-    s = spout.spec()
-    made = topology(s=s, b=bolt.spec(inputs=[s]))
+    made = pair(bolt, spout)
     if read == "b":
         return worker_of(made, "b", overrides=config, clock=clock)
     columns = tuple(range(len(DEAD)))

@@ -4,7 +4,7 @@ import pytest
 
 from pystorm_source.errors import PystormError, TupleFailed
 from pystorm_source.worker.failure import shortened
-from tests.worker.running import Batches, Numbers, Pass, rows, topology, worker_of
+from tests.worker.running import Batches, Numbers, Pass, above, rows, topology, worker_of
 
 
 class Boom(Exception):
@@ -60,9 +60,8 @@ def test_a_constructor_is_named_too(error, words):
                 raise error
             self.emit((1,))
 
-    s = Numbers.spec()
     with pytest.raises(TupleFailed, match=r"component 'b', task 2: __init__\(\) raised") as caught:
-        worker_of(topology(s=s, b=Builds.spec(inputs=[s])), "b")
+        above(Builds)
     assert words in str(caught.value)
 
 
@@ -71,9 +70,8 @@ def test_a_constructor_that_needs_arguments():
         def __init__(self, size):
             pass
 
-    s = Numbers.spec()
     with pytest.raises(TupleFailed, match=r"component 'b', task 2: __init__\(\) raised TypeError: .*size"):
-        worker_of(topology(s=s, b=Needs.spec(inputs=[s])), "b")
+        above(Needs)
 
 
 def test_without_a_call_of_super_init():
@@ -81,8 +79,7 @@ def test_without_a_call_of_super_init():
         def __init__(self):
             self.mine = 5
 
-    s = Numbers.spec()
-    assert len(rows(worker_of(topology(s=s, b=Own.spec(inputs=[s])), "b").run("s", "p", 0, 3))) == 3
+    assert len(rows(above(Own).run("s", "p", 0, 3))) == 3
 
 
 @pytest.mark.parametrize(
@@ -100,9 +97,8 @@ def test_emits_that_are_refused_name_who_emitted(values, stream, words):
         def process(self, tup):
             self.emit(values, stream=stream)
 
-    s = Numbers.spec()
     with pytest.raises(TupleFailed) as caught:
-        rows(worker_of(topology(s=s, b=Emits.spec(inputs=[s])), "b").run("s", "p", 7, 9))
+        rows(above(Emits).run("s", "p", 7, 9))
     assert "component 'b', task 2: process() raised" in str(caught.value)
     assert words in str(caught.value)
     assert "; tuple (7,) of s.default; offset 7; in partition 'p'" in str(caught.value)
@@ -115,9 +111,8 @@ def test_an_emit_without_any_outputs_says_that_none_are_declared():
         def process(self, tup):
             self.emit([1])
 
-    s = Numbers.spec()
     with pytest.raises(TupleFailed, match="Unknown stream ID: Undeclared declares no stream in `outputs`; declare the"):
-        rows(worker_of(topology(s=s, b=Undeclared.spec(inputs=[s])), "b").run("s", "p", 7, 9))
+        rows(above(Undeclared).run("s", "p", 7, 9))
 
 
 def test_a_spout_names_the_last_offset_that_it_said():
@@ -137,9 +132,8 @@ def test_a_failed_tuple():
         def process(self, tup):
             self.fail(tup)
 
-    s = Numbers.spec()
     with pytest.raises(TupleFailed) as caught:
-        rows(worker_of(topology(s=s, b=Fails.spec(inputs=[s])), "b").run("s", "p", 5, 9))
+        rows(above(Fails).run("s", "p", 5, 9))
     assert str(caught.value) == (
         "[PYSTORM_TUPLE_FAILED] component 'b', task 2: the tuple was failed; tuple (5,) of s.default; offset 5; "
         "4 attempts; no retry is left (topology.max.spout.retries=3): allow for more, or go on without it by "
@@ -210,9 +204,8 @@ def test_an_exception_of_50_megabytes_is_cut(letter):
         def process(self, tup):
             raise Boom("x" * 50_000_000)
 
-    s = Numbers.spec()
     overrides = {"topology.max.spout.retries": 0, "topology.dead.letter": letter}
-    worker = worker_of(topology(s=s, b=Says.spec(inputs=[s])), "b", overrides=overrides)
+    worker = above(Says, overrides=overrides)
     reasons = []
     for executor in worker.executors:
         if executor.component == "s":
@@ -232,9 +225,8 @@ def test_a_thousand_bad_tuples_fill_no_log(caplog):
         def process(self, tup):
             raise Boom(f"number {tup.values.n}")
 
-    s = Numbers.spec()
     overrides = {"topology.max.spout.retries": 0, "topology.dead.letter": "drop"}
-    worker = worker_of(topology(s=s, b=Bad.spec(inputs=[s])), "b", overrides=overrides)
+    worker = above(Bad, overrides=overrides)
     assert rows(worker.run("s", "p", 0, 1000)) == []
     worker.stop()
     assert sum(1 + record.getMessage().count("\n") for record in caplog.records) < 50
@@ -281,9 +273,8 @@ def test_a_value_that_does_not_fit_its_column_is_an_exception_like_any_other():
         def process(self, tup):
             self.emit(["abc"] if tup.values.n == 1 else tup.values)
 
-    s = Numbers.spec()
     overrides = {"topology.enable.message.timeouts": False}
-    worker = worker_of(topology(s=s, b=Misfit.spec(inputs=[s])), "b", overrides=overrides)
+    worker = above(Misfit, overrides=overrides)
     assert rows(worker.run("s", "p", 0, 3)) == [(0,), (2,)]
     (failure,) = worker.errors
     assert failure.component == "b" and "'abc'" in str(failure.__cause__)

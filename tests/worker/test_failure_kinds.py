@@ -23,9 +23,8 @@ from pystorm_source.options import EngineOptions, parse
 from pystorm_source.testing import run_topology
 from pystorm_source.testing.run import run_watched
 from pystorm_source.worker.failure_rules import FailureRules
-from pystorm_source.worker.run_counts import Look
 from tests.sizes import sized
-from tests.worker.running import Batches, Numbers, numbers, topology, worker_of
+from tests.worker.running import Batches, Numbers, above, numbers, pair, worker_of
 
 RETRY_ON = "topology.retry.on"
 STREAM = {"topology.dead.letter": "stream"}
@@ -100,8 +99,7 @@ class Columns(ArrowBolt):
 
 
 def made(bolt, spout=Five):
-    s = spout.spec()
-    return topology(s=s, b=bolt.spec(inputs=[s]))
+    return pair(bolt, spout)
 
 
 def dead(result):
@@ -262,9 +260,9 @@ def test_what_is_not_named_ends_the_task_as_without_a_table():
 
 
 def test_in_the_config_of_one_bolt():
-    s = Five.spec()
-    b = raising(ValueError("odd")).spec(inputs=[s], config={RETRY_ON: {"ValueError": "never"}})
-    assert dead(run_topology(topology(s=s, b=b), STREAM)) == [("ValueError: odd", 1, "[2]")]
+    assert dead(
+        run_topology(pair(raising(ValueError("odd")), Five, config={RETRY_ON: {"ValueError": "never"}}), STREAM)
+    ) == [("ValueError: odd", 1, "[2]")]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +365,7 @@ def test_what_no_retry_helps_is_counted_apart(error, refused):
 
     workers = []
     run_watched(made(Refuses), STREAM, on_worker=workers.append)
-    assert sum(Look.at(worker.executors).refused for worker in workers) == refused
+    assert sum(worker.report()["components"]["s"]["refused"] for worker in workers) == refused
 
 
 class Refused(Bolt):
@@ -400,10 +398,8 @@ RETRIED = {RETRY_ON: {"ConnectionError": "retry"}, "topology.max.spout.retries":
 @pytest.mark.parametrize("exits", [True, False])
 @pytest.mark.parametrize("cls", [Refused, RefusedAsync, RefusedBatch])
 def test_attempts_that_are_retried_are_a_line_in_the_log_and_the_last_one_is_whole(cls, exits, caplog):
-    s = Numbers.spec()
-    made = topology(s=s, b=type(cls.__name__, (cls,), {"exit_on_exception": exits}).spec(inputs=[s]))
     options = {**RETRIED, "topology.dead.letter": "drop"}
-    worker = worker_of(made, "b", overrides=options, clock=ManualClock())
+    worker = above(type(cls.__name__, (cls,), {"exit_on_exception": exits}), overrides=options, clock=ManualClock())
     list(worker.run("s", "p", 0, 5))
     worker.stop()
     assert {each.levelname for each in caplog.records} == {"WARNING"}
@@ -417,8 +413,7 @@ def test_attempts_that_are_retried_are_a_line_in_the_log_and_the_last_one_is_who
 
 
 def test_if_no_retry_is_left_and_the_task_fails_its_error_has_the_traceback(caplog):
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=Refused.spec(inputs=[s])), "b", overrides=RETRIED, clock=ManualClock())
+    worker = above(Refused, overrides=RETRIED, clock=ManualClock())
     with pytest.raises(TupleFailed, match="no retry is left") as caught:
         list(worker.run("s", "p", 0, 5))
     worker.stop()
@@ -436,8 +431,7 @@ def test_what_a_bolt_reports_itself_is_logged_whole_whatever_is_retried(caplog):
             except ConnectionError as error:
                 self.raise_exception(error, tup)
 
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=Reports.spec(inputs=[s])), "b", overrides=RETRIED, clock=ManualClock())
+    worker = above(Reports, overrides=RETRIED, clock=ManualClock())
     list(worker.run("s", "p", 0, 3))
     worker.stop()
     assert [each.levelname for each in caplog.records] == ["ERROR", "ERROR"]

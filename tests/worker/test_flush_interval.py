@@ -6,7 +6,7 @@ import pytest
 
 from pystorm_source import Bolt
 from tests.flush_timers import timer_threads
-from tests.worker.running import Numbers, Pass, numbers, topology, worker_of
+from tests.worker.running import Numbers, Pass, above, numbers, topology, worker_of
 
 pytestmark = pytest.mark.threads
 
@@ -96,10 +96,8 @@ def test_a_timer_runs_only_where_there_are_batches_and_an_interval(batch, interv
     while timer_threads():  # a thread that has ended is listed until the kernel has cleared it away
         assert time.monotonic() < until, "a worker of another test has left its timer"
         time.sleep(0.001)
-    s = Numbers.spec()
-    made = topology(s=s, b=Looks.spec(inputs=[s]))
     overrides = {"topology.producer.batch.size": batch, "topology.batch.flush.interval.millis": interval}
-    worker = worker_of(made, "b", overrides=overrides)
+    worker = above(Looks, overrides=overrides)
     assert numbers(worker.run("s", "p", 0, 3)) == list(range(3))
     worker.stop()
     assert [len(found) for found in seen] == [count] * 3

@@ -6,10 +6,10 @@ from collections import defaultdict
 import pyarrow as pa
 import pytest
 
-from cython_core.routing.java_hash import java_deep_hash
+from cython_core.routing.route import java_deep_hash
 from pystorm_source import Bolt, Grouping, ReliableSpout, Stream
 from pystorm_source.errors import OptionError, TupleFailed
-from tests.worker.running import Numbers, rows, topology, worker_of
+from tests.worker.running import Numbers, pair, rows, topology, worker_of
 
 TASK_N = pa.schema([("task", pa.int64()), ("n", pa.int64())])
 
@@ -325,9 +325,8 @@ class SpoilsAndFails(Spoils):
 @pytest.mark.parametrize(("overrides", "seen"), [(COPIES, [2, 2, 2, 2]), ({}, [2, 3, 4, 5])])
 def test_what_a_reliable_spout_sends_again_is_what_it_sent_only_where_values_are_copied(overrides, seen):
     SpoilsAndFails.seen = []
-    s = Resends.spec()
     overrides = {**overrides, "topology.dead.letter": "drop"}
-    worker = worker_of(topology(s=s, b=SpoilsAndFails.spec(inputs=[s])), "b", (0, 1), LENGTHS, overrides=overrides)
+    worker = worker_of(pair(SpoilsAndFails, Resends), "b", (0, 1), LENGTHS, overrides=overrides)
     assert rows(worker.run_round({})) == []
     assert SpoilsAndFails.seen == seen
 
@@ -337,8 +336,7 @@ def test_a_value_that_cannot_be_copied_is_named():
         def next_tuple(self):
             self.emit((self.at, [threading.Lock()]), self.at)
 
-    s = Locks.spec()
-    worker = worker_of(topology(s=s, b=Spoils.spec(inputs=[s])), "b", (0, 1), LENGTHS, overrides=COPIES)
+    worker = worker_of(pair(Spoils, Locks), "b", (0, 1), LENGTHS, overrides=COPIES)
     with pytest.raises(
         TupleFailed, match=r"always.try.serialize: the values of stream 'default' of 's' cannot be copi"
     ):

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from pystorm_source import Bolt
-from tests.worker.running import Numbers, numbers, topology, worker_of
+from tests.worker.running import above, numbers
 
 ROWS = 1000
 
@@ -128,8 +128,7 @@ def test_what_a_bolt_keeps_is_still_its_own_at_the_end(place):
                 kept.append((tup.values.n, place(tup)))
             self.emit([tup.values.n])
 
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=Keeps.spec(inputs=[s])), "b")
+    worker = above(Keeps)
     assert numbers(worker.run("s", "p", 0, ROWS)) == list(range(ROWS))
     assert numbers(worker.run("s", "p", 0, ROWS)) == list(range(ROWS))
     assert len(kept) == 2 * (ROWS // 3 + 1)
@@ -150,8 +149,7 @@ def test_what_process_many_keeps_of_its_list(place):
                     kept.append((tup.values.n, place(tup)))
                 self.emit([tup.values.n], anchors=[tup])
 
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=Keeps.spec(inputs=[s])), "b")
+    worker = above(Keeps)
     for _ in range(2):
         assert sorted(numbers(worker.run("s", "p", 0, ROWS))) == list(range(ROWS))
     assert [finish() for _, finish in kept] == [n for n, _ in kept]

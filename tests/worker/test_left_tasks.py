@@ -13,7 +13,7 @@ from pystorm_source import AsyncBolt, Bolt
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import ContractBroken, TupleFailed
 from pystorm_source.testing import run_topology, verify_bolt
-from tests.worker.running import Numbers, numbers, topology, worker_of
+from tests.worker.running import Numbers, above, numbers, topology, worker_of
 from tests.worker.test_async_bolt import ORDERED, Ids, keys, line, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
@@ -147,12 +147,11 @@ def test_a_task_that_emits_behind_the_last_call_fails_the_run_and_names_bolt_and
 
 
 def test_a_worker_that_goes_on_gives_no_row_of_a_task_that_was_left():
-    s = Numbers.spec()
 
     class Goes(StartsMethod):
         exit_on_exception = False
 
-    worker = worker_of(topology(s=s, b=Goes.spec(inputs=[s])), "b", clock=ManualClock())
+    worker = above(Goes, clock=ManualClock())
     for at in range(2):
         assert numbers(worker.run("s", "p", 3 * at, 3 * at + 3)) == []
     (executor,) = [each for each in worker.executors if each.component == "b"]
@@ -347,8 +346,7 @@ class PlainReturns(Bolt):
 
 @pytest.mark.parametrize("cls", [Returns, PlainReturns])
 def test_a_coroutine_that_process_returns_is_an_error_at_every_door(cls):
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=cls.spec(inputs=[s])), "b")
+    worker = above(cls)
     with pytest.raises(TupleFailed, match=r"process\(\) returned a coroutine and emitted nothing: await it"):
         list(worker.run("s", "p", 0, 3))
     worker.stop()
@@ -537,8 +535,7 @@ def test_a_call_that_fails_takes_its_tasks_along_and_its_tuple_comes_again():
                 raise ConnectionError("once")
             self.emit(tup.values)
 
-    s = Numbers.spec()
     config = {"topology.retry.on": {"ConnectionError": "retry"}}
-    worker = worker_of(topology(s=s, b=FailsOnce.spec(inputs=[s])), "b", overrides=config, clock=ManualClock())
+    worker = above(FailsOnce, overrides=config, clock=ManualClock())
     assert sorted(numbers(worker.run("s", "p", 0, 5))) == [0, 1, 2, 3, 4]
     worker.stop()

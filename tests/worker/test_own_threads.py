@@ -13,7 +13,7 @@ import pytest
 
 from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Spout
 from pystorm_source.errors import TupleFailed
-from tests.worker.running import N, Numbers, Pass, numbers, topology, worker_of
+from tests.worker.running import N, Numbers, Pass, above, numbers, topology, worker_of
 
 LATE = "by a thread of its own, which may work for a micro-batch before this one"
 
@@ -88,8 +88,7 @@ WAYS = {
 
 def started(bolt, **overrides):
     """(worker, instance of the bolt), after the run [0, 3)."""
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=bolt.spec(inputs=[s])), "b", overrides=overrides)
+    worker = above(bolt, overrides=overrides)
     first = numbers(worker.run("s", "p", 0, 3))
     return worker, worker.executors[1].instance, first
 
@@ -173,9 +172,7 @@ def test_a_pool_of_threads_that_initialize_makes_emits_in_every_micro_batch(how,
             for done in [self.pool.submit(self.emit, tup.values, **given) for _ in range(2)]:
                 done.result(20)
 
-    s = Numbers.spec()
-    made = topology(s=s, b=Pools.spec(inputs=[s]))
-    worker = worker_of(made, "b", overrides={"topology.scheduler": scheduler})
+    worker = above(Pools, overrides={"topology.scheduler": scheduler})
     found = [sorted(numbers(worker.run("s", "p", 3 * at, 3 * at + 3))) for at in range(3)]
     assert found == [[0, 0, 1, 1, 2, 2], [3, 3, 4, 4, 5, 5], [6, 6, 7, 7, 8, 8]]
     worker.stop()
@@ -194,8 +191,7 @@ def test_a_pool_of_threads_of_an_async_bolt_emits_in_every_micro_batch(how):
             emit = partial(self.emit, tup.values, anchors=anchors)
             await asyncio.get_running_loop().run_in_executor(self.pool, emit)
 
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=Pools.spec(inputs=[s])), "b")
+    worker = above(Pools)
     found = [sorted(numbers(worker.run("s", "p", 3 * at, 3 * at + 3))) for at in range(3)]
     assert found == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     worker.stop()
@@ -277,8 +273,7 @@ def test_a_thread_that_reads_for_a_range_before_gives_the_next_range_no_row():
             self.errors.append(self.helper.call(self.emit, [self.at], self.at))
             self.at += 1
 
-    s = Reads.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b")
+    worker = above(Pass, Reads)
     assert numbers(worker.run("s", "p", 0, 3)) == [0, 1, 2]
     with pytest.raises(TupleFailed, match=r"component 's', task 1: emit\(\) raised RuntimeError.*open\(\)"):
         list(worker.run("s", "p", 0, 3))
@@ -296,8 +291,7 @@ def test_a_spout_without_offsets_has_the_rows_of_its_thread_in_the_run_in_which_
             self.errors.append(self.helper.call(self.emit, [self.n]))
             self.n += 1
 
-    s = Listens.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b")
+    worker = above(Pass, Listens)
     found = [numbers(worker.run_slice("s", 5, 60_000)) for _ in range(3)]
     assert found == [[*range(5)], [*range(5, 10)], [*range(10, 15)]]
     worker.stop()
@@ -348,8 +342,7 @@ class Floods(Spout):
 
 
 def test_a_thread_of_a_spout_waits_for_room():
-    s = Floods.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b", overrides=SMALL)
+    worker = above(Pass, Floods, overrides=SMALL)
     assert numbers(worker.run_slice("s", 10 * FLOOD, 100_000)) == list(range(FLOOD))
     assert worker.report()["components"]["s"]["tasks"]["1"]["pending_emits_high_mark"] <= 2 * QUEUE
     assert worker.executors[0].out.thread_waits > 0
@@ -378,8 +371,7 @@ def test_a_thread_of_a_bolt_waits_for_room():
 
 
 def test_the_end_of_the_worker_wakes_a_thread_that_waits_for_room():
-    s = Floods.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b", overrides=SMALL)
+    worker = above(Pass, Floods, overrides=SMALL)
     assert 1_000 <= len(numbers(worker.run_slice("s", 1_000, 100_000))) <= 1_000 + QUEUE
     spout = worker.executors[0].instance
     worker.stop()
@@ -407,9 +399,8 @@ class Reads(Spout):
 
 @pytest.mark.parametrize("scheduler", ["inline", "threads"])
 def test_too_many_open_trees_hold_up_no_call_of_a_spout_that_waits_for_its_threads(scheduler):
-    s = Reads.spec()
     overrides = {"topology.scheduler": scheduler, "topology.max.spout.pending": 1}
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b", overrides=overrides)
+    worker = above(Pass, Reads, overrides=overrides)
     assert sorted(numbers(worker.run_slice("s", 6, 60_000))) == list(range(6))
     worker.stop()
 
@@ -421,9 +412,7 @@ def test_the_end_of_a_slice_holds_up_no_call_of_a_spout_that_waits_for_its_threa
                 time.sleep(0.001)
             self.emit([n], n)
 
-    s = Ends.spec()
-    made = topology(s=s, b=Pass.spec(inputs=[s]))
-    worker = worker_of(made, "b", overrides={"topology.scheduler": "threads"})
+    worker = above(Pass, Ends, overrides={"topology.scheduler": "threads"})
     assert sorted(numbers(worker.run_slice("s", 100, 50))) == list(range(3))
     worker.stop()
 

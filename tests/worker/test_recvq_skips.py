@@ -3,7 +3,7 @@
 import pytest
 
 from pystorm_source import Spout
-from tests.worker.running import Pass, numbers, topology, worker_of
+from tests.worker.running import Pass, above, numbers, topology, worker_of
 
 KEY = "topology.spout.recvq.skips"
 
@@ -32,8 +32,7 @@ class Hundred(Spout):
 
 @pytest.mark.parametrize("skips", [0, 3, 2**31 - 1])
 def test_a_spout_that_waits_for_its_acks_gets_them(skips):
-    s = Hundred.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b", overrides={KEY: skips})
+    worker = above(Pass, Hundred, overrides={KEY: skips})
     assert numbers(worker.run_slice("s", 1 << 40, 60_000)) == list(range(100))
     assert worker.report()["components"]["s"]["acked"] == 100
     worker.stop()

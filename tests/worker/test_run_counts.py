@@ -10,7 +10,7 @@ from cython_core.primitives.latency_histogram import LatencyHistogram
 from pystorm_source import Bolt, Spout
 from pystorm_source.worker.run_counts import _difference
 from tests.sizes import sized
-from tests.worker.running import Numbers, Pass, rows, topology, worker_of
+from tests.worker.running import Numbers, Pass, above, rows, topology, worker_of
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -60,7 +60,7 @@ def test_runs_before_do_not_count(made, scheduler):
         assert len(rows(worker.run("s", "p", start, end))) == end - start
         counts = worker.last_run()
         assert (counts.rows, counts.emits, counts.acked) == (end - start, {"s": end - start}, end - start)
-        assert counts.failed == counts.retries == counts.dead_letters == 0
+        assert (counts.failed, counts.components.retries, counts.components.dead_letters) == (0, (), ())
 
 
 @SCHEDULED
@@ -72,8 +72,10 @@ def test_the_runs_together_are_what_the_worker_reports(made, scheduler):
         seen.append(worker.last_run())
     spout = worker.report()["components"]["s"]
     for name in ("acked", "failed", "retries", "dead_letters"):
-        assert sum(getattr(counts, name) for counts in seen) == spout[name] > 0, name
-    assert seen[1] == seen[1]._replace(rows=2, emits={"s": 4}, acked=2, failed=2, retries=1, dead_letters=1)
+        assert sum(getattr(counts.components, name)[0] for counts in seen) == spout[name] > 0, name
+    assert [counts.acked for counts in seen] == [counts.components.acked[0] for counts in seen]
+    assert seen[1] == seen[1]._replace(rows=2, emits={"s": 4}, acked=2, failed=2)
+    assert (seen[1].components.retries, seen[1].components.dead_letters) == ((1,), (1,))
 
 
 @SCHEDULED
@@ -93,7 +95,7 @@ def test_stalls_of_a_slow_range_are_not_those_of_the_next(made, scheduler):
     rows(worker.run("s", "p", 0, 50))
     slow = worker.last_run()
     assert 0.08 <= slow.stalls["downstream_full"] <= worker.report()["seconds"]
-    assert (slow.queue_high_mark, slow.queue_capacity) == (2, 2)
+    assert (slow.components.queue_high_mark, worker.plan.queue_capacity) == ((0, 2), 2)
     assert slow.latency["p95"] >= 0.002
     rows(worker.run("s", "p", 50, 60))
     quick = worker.last_run()
@@ -101,7 +103,7 @@ def test_stalls_of_a_slow_range_are_not_those_of_the_next(made, scheduler):
     assert quick.latency["p50"] < 0.002
     assert set(quick.stalls) == set(worker.report()["components"]["s"]["stall_seconds"])
     rows(worker.run("s", "p", 60, 61))
-    assert worker.last_run().queue_high_mark == worker.last_run().queue_high_mark == 1
+    assert worker.last_run().components.queue_high_mark == worker.last_run().components.queue_high_mark == (0, 1)
     assert worker.report()["components"]["b"]["queue_high_mark"] == 2
 
 
@@ -111,8 +113,7 @@ def test_the_stall_of_several_tasks_at_once_counts_once(made):
             time.sleep(0.002)
             return super().next_tuple()
 
-    s = Slow.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s], par=4)), "b", overrides={"topology.scheduler": "threads"})
+    worker = above(Pass, Slow, par=4, overrides={"topology.scheduler": "threads"})
     rows(worker.run("s", "p", 0, 50))
     assert 0.08 <= worker.last_run().stalls["input_empty"] <= worker.report()["seconds"]
     worker.stop()
@@ -121,7 +122,7 @@ def test_the_stall_of_several_tasks_at_once_counts_once(made):
 def test_a_spout_alone_has_no_queue():
     worker = worker_of(topology(s=Numbers.spec()), "s")
     rows(worker.run("s", "p", 0, 10))
-    assert (worker.last_run().queue_high_mark, worker.last_run().queue_capacity) == (0, 0)
+    assert (worker.last_run().components.queue_high_mark, worker.plan.queue_capacity) == ((), 0)
     worker.stop()
 
 

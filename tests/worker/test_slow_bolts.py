@@ -15,7 +15,7 @@ from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from tests.sizes import sized
-from tests.worker.running import Batches, N, Numbers, Pass, numbers, topology, worker_of
+from tests.worker.running import Batches, N, Numbers, Pass, above, numbers, pair, topology, worker_of
 
 TUPLES = 2000
 
@@ -54,8 +54,7 @@ def run(worker, end=TUPLES):
 def test_a_slow_bolt_gets_each_tuple_once(seconds, timeout):
     clock = ManualClock()
     bolt = slow(seconds, clock)
-    s = Numbers.spec()
-    rows, counts = run(in_short_turns(topology(s=s, b=bolt.spec(inputs=[s])), "b", clock, timeout))
+    rows, counts = run(in_short_turns(pair(bolt), "b", clock, timeout))
     assert sorted(bolt.calls) == rows == list(range(TUPLES))
     assert (counts["s"]["retries"], counts["b"]["skipped"]) == (0, 0)
     assert clock.monotonic() <= 1.05 * seconds * TUPLES
@@ -139,9 +138,8 @@ def test_a_tuple_that_is_lost_behind_full_queues_times_out_and_comes_again():
             self.ack(tup)
 
     Forgets.forgotten, Forgets.at = {3, 140}, []
-    s = Numbers.spec()
     config = {"topology.message.timeout.secs": 1}
-    rows, counts = run(worker_of(topology(s=s, b=Forgets.spec(inputs=[s])), "b", overrides=config, clock=clock), 200)
+    rows, counts = run(above(Forgets, overrides=config, clock=clock), 200)
     assert rows == list(range(200))
     assert counts["s"]["retries"] == 2
     assert counts["b"]["executed"] == 202
@@ -164,9 +162,8 @@ def test_tuples_of_batches_that_a_bolt_throws_away_time_out():
             for tup in tups:
                 self.emit(tup.values)
 
-    s = Numbers.spec()
     config = {"topology.message.timeout.secs": 1}
-    rows, counts = run(worker_of(topology(s=s, b=ThrowsAway.spec(inputs=[s])), "b", overrides=config, clock=clock), 20)
+    rows, counts = run(above(ThrowsAway, overrides=config, clock=clock), 20)
     assert rows == list(range(20))
     assert counts["s"]["retries"] == 20
 
@@ -279,10 +276,8 @@ def test_a_bolt_that_holds_what_the_spout_waits_for_gets_its_tick(timeouts):
 
 def test_a_bolt_that_holds_max_spout_pending_tuples_gets_its_tick():
     clock, ticks = ManualClock(), []
-    s = Numbers.spec()
-    made = topology(s=s, b=keeps_until_tick(ticks).spec(inputs=[s]))
     config = {"topology.max.spout.pending": 5}
-    rows, counts = run(worker_of(made, "b", overrides=config, clock=clock), 200)
+    rows, counts = run(above(keeps_until_tick(ticks), overrides=config, clock=clock), 200)
     assert rows == list(range(200))
     assert (counts["s"]["retries"], clock.monotonic() < 1) == (0, True)
 
@@ -296,10 +291,8 @@ def test_a_spout_that_waits_for_tuples_which_nobody_acks_is_told_of(scheduler, c
         def process(self, tup):
             pass
 
-    s = Numbers.spec()
-    made = topology(s=s, b=Forgets.spec(inputs=[s]))
     config = {"topology.max.spout.pending": 5, "topology.max.spout.retries": 0}
-    worker = worker_of(made, "b", columns=(), schema=pa.schema([]), overrides=config, clock=clock)
+    worker = above(Forgets, columns=(), schema=pa.schema([]), overrides=config, clock=clock)
     with pytest.raises(Exception, match="time"):
         run(worker, 200)
     told = [said for said in caplog.messages if "has waited for" in said]
@@ -350,8 +343,7 @@ def test_each_slice_of_a_batch_is_retried_alone():
                 raise ValueError("as it was drawn")
             super().process(tup)
 
-    s = OneBatch.spec()
-    worker = worker_of(topology(s=s, b=FailsOnce.spec(inputs=[s])), "b")
+    worker = above(FailsOnce, OneBatch)
     rows, counts = run(worker, 10_000)
     assert rows == list(range(10_000))
     assert 1 < counts["s"]["retries"] <= 256  # its rows, one by one
@@ -496,9 +488,12 @@ def test_the_time_of_a_group_begins_with_its_own_call():
                 self.ack(self.kept.pop())
             super().process_tick(tup)
 
-    s = Numbers.spec()
-    bolt = KeepsGroups.spec(inputs=[s], config={"topology.tick.tuple.freq.secs": 1.4})
-    worker = worker_of(topology(s=s, b=bolt), "b", overrides={"topology.message.timeout.secs": 2}, clock=clock)
+    worker = worker_of(
+        pair(KeepsGroups, config={"topology.tick.tuple.freq.secs": 1.4}),
+        "b",
+        overrides={"topology.message.timeout.secs": 2},
+        clock=clock,
+    )
     rows, counts = run(worker, 5)
     assert rows == [0, 1, 2, 3, 4]
     assert counts["s"]["retries"] == 0
@@ -523,9 +518,7 @@ def test_a_batching_bolt_that_holds_tuples_outside_of_its_batches_gets_its_tick(
             self.kept = []
 
     clock = ManualClock()
-    s = Numbers.spec()
-    made = topology(s=s, b=KeepsBeside.spec(inputs=[s]))
     config = {"topology.max.spout.pending": 5}
-    rows, counts = run(worker_of(made, "b", overrides=config, clock=clock), 200)
+    rows, counts = run(above(KeepsBeside, overrides=config, clock=clock), 200)
     assert rows == list(range(200))
     assert (counts["s"]["retries"], clock.monotonic() < 1) == (0, True)

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pystorm_source import ArrowBolt, Bolt, GlobalStreamId, Grouping, ReliableSpout, Spout, Stream
-from tests.worker.running import Numbers, numbers, rows, topology, worker_of
+from tests.worker.running import Numbers, above, numbers, rows, topology, worker_of
 
 SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
 FOREVER = 60_000  # ms of a slice; the spouts here end it themselves
@@ -242,8 +242,7 @@ class Watches(Bolt):
 @pytest.mark.parametrize(("spout", "width"), [(Fans, 20), (Answers, 40), (Again, 20)])
 def test_acks_arrive_while_the_spouts_emits_wait_and_nothing_locks_up(spout, width):
     watches = type("Watches", (Watches,), {})
-    s = spout.spec()
-    worker = worker_of(topology(s=s, b=watches.spec(inputs=[s])), "b", columns=(0, 1), schema=PAIRS, overrides=SMALLEST)
+    worker = above(watches, spout, columns=(0, 1), schema=PAIRS, overrides=SMALLEST)
     watches.worker = worker
     found = Counter(rows(worker.run_slice("s", 1 << 40, FOREVER)))
     wanted = Counter((n, k) for n in range(50) for k in range(width))

@@ -10,8 +10,8 @@ import pytest
 
 from pystorm_source import Bolt
 from pystorm_source.errors import TupleFailed
-from tests.worker.running import Numbers, Pass, numbers, topology, worker_of
-from tests.worker.threads import Endless, above, gated, until
+from tests.worker.running import Numbers, Pass, above, numbers, topology, worker_of
+from tests.worker.threads import Endless, gated, until
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures("no_thread_is_left")]
 

@@ -10,8 +10,8 @@ import pytest
 
 from pystorm_source import BatchingBolt, Bolt, Spout
 from pystorm_source.errors import OptionError
-from tests.worker.running import Numbers, Pass, numbers, topology, worker_of
-from tests.worker.threads import SMALLEST, Told, above, until
+from tests.worker.running import Numbers, Pass, above, numbers, topology, worker_of
+from tests.worker.threads import SMALLEST, Told, until
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures("no_thread_is_left")]
 
@@ -97,8 +97,7 @@ def test_acks_and_emits_of_a_components_own_thread_are_heard():
             self.todo.put(None)
             self.helper.join()
 
-    s = Told.spec()
-    worker = worker_of(topology(s=s, b=Later.spec(inputs=[s])), "b")
+    worker = above(Later, Told)
     found = numbers(worker.run_slice("s", 100, 60_000))
     until(lambda: worker.executors[1].acks == 100, "all is acked")
     found += numbers(worker.run_round({}))
@@ -120,8 +119,7 @@ def test_what_fails_at_a_timer_is_told_to_an_exhausted_spout():
         def fail(self, tup_id):
             self.failed.append(tup_id)
 
-    s = Once.spec()
-    worker = worker_of(topology(s=s, b=Batches.spec(inputs=[s])), "b")
+    worker = above(Batches, Once)
     list(worker.run_slice("s", 100, 60_000))
     assert sorted(worker.executors[0].instance.failed) == list(range(100))
     worker.stop()
@@ -172,7 +170,7 @@ def test_spouts_with_verdicts_that_wait_for_room_let_one_another_sleep():
     assert numbers(worker.run_round({})) == []
     counts = worker.report()["components"]
     assert counts["slow"]["executed"] + counts["slow"]["skipped"] == 30
-    assert sum(counts[spout.label]["stalls"] for spout in spouts) < 10 * 30
+    assert sum(counts[spout.label]["stalled_turns"] for spout in spouts) < 10 * 30
     worker.stop()
 
 
@@ -205,8 +203,7 @@ def test_no_ack_is_lost_where_the_collector_lets_other_threads_in():
     def let_others_in(phase, info):
         time.sleep(0.00001)
 
-    s = Acked.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s], par=3)), "b", overrides=SMALLEST)
+    worker = above(Pass, Acked, par=3, overrides=SMALLEST)
     usual = gc.get_threshold()
     gc.callbacks.append(let_others_in)
     gc.set_threshold(1)

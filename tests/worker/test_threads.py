@@ -13,8 +13,8 @@ import pytest
 from pystorm_source import Bolt, Grouping, Spout
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
-from tests.worker.running import Numbers, Pass, numbers, rows, topology, worker_of
-from tests.worker.threads import Endless, above, gated, threads_of_workers, until
+from tests.worker.running import Numbers, Pass, above, numbers, rows, topology, worker_of
+from tests.worker.threads import Endless, gated, threads_of_workers, until
 
 pytestmark = [pytest.mark.threads, pytest.mark.usefixtures("no_thread_is_left")]
 
@@ -93,7 +93,7 @@ def test_a_warm_worker_keeps_its_threads():
 
 
 def test_nothing_starts_before_a_worker_does():
-    imported = "threading, pystorm_source.worker, cython_core.schedulers.threads_scheduler"
+    imported = "threading, pystorm_source.worker, cython_core.schedulers.schedulers"
     code = f"import {imported}; print(threading.active_count())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1\n"
     before = threads_of_workers()
@@ -166,8 +166,7 @@ def test_no_tree_times_out_while_the_last_rows_wait_to_be_taken():
             held.append(tup)
 
     driver, held, finished = threading.current_thread(), [], []
-    s = Told.spec()
-    worker = worker_of(topology(s=s, b=Keeps.spec(inputs=[s])), "b", clock=clock)
+    worker = above(Keeps, Told, clock=clock)
     found = []
     for batch in worker.run_round({}):
         clock.advance(40)  # longer than the time-out

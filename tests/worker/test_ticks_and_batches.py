@@ -7,7 +7,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, Worker
-from tests.worker.running import N, Numbers, Pass, numbers, topology, worker_of
+from tests.worker.running import N, Numbers, Pass, above, numbers, pair, topology, worker_of
 
 
 class Gradual(Spout):
@@ -79,10 +79,9 @@ def played(script, bolt, config=None, spout=Gradual, seed=None, **attributes):
     clock = ManualClock()
     made_spout = type("S", (spout,), {"script": script, "clock": clock})
     made_bolt = type("B", (bolt,), {"clock": clock, **attributes})
-    source = made_spout.spec()
     # Most are about what is emitted again: what becomes of what is given up has tests of its own.
     dropping = {"topology.dead.letter": "drop"}
-    plan = compile_plan(topology(s=source, b=made_bolt.spec(inputs=[source], config=config)), dropping)
+    plan = compile_plan(pair(made_bolt, made_spout, config=config), dropping)
     worker = Worker(plan, OutputPlan(N, ()), clock, seed)
     assert list(worker.run_round({})) == []
     instances = {executor.component: executor.instance for executor in worker.executors}
@@ -240,9 +239,8 @@ class Counting(Grouping):
 
 def test_the_tick_that_ends_a_range_is_not_counted():
     """Or the first tick of a minute would find a count that milliseconds have brought."""
-    spout = Numbers.spec()
     counting = type("Counts", (Counting,), {"outputs": ["n long"]})
-    worker = worker_of(topology(s=spout, b=counting.spec(inputs=[spout])), "b")
+    worker = above(counting)
     for _ in range(5):
         assert numbers(worker.run("s", "p", 7, 7)) == []
     bolt = worker.executors[1].instance
@@ -382,9 +380,17 @@ def test_an_exception_names_batch_tuple_and_fails_all_that_is_held(by):
     attributes = {"count": {"tuples_between_batches": 4}, "time": {"secs_between_batches": 1}}.get(by, {})
     script = [1, 2, 3, 4] if by in ("end", "count") else [1, 2, 3, 4, 2.5]
     clock = ManualClock()
-    spout = type("S", (Gradual,), {"script": script, "clock": clock}).spec()
-    made = type("B", (Breaks, base), {**attributes}).spec(inputs=[spout], config=EVERY_SECOND if by == "tick" else None)
-    worker = Worker(compile_plan(topology(s=spout, b=made)), OutputPlan(N, ()), clock)
+    worker = Worker(
+        compile_plan(
+            pair(
+                type("B", (Breaks, base), {**attributes}),
+                type("S", (Gradual,), {"script": script, "clock": clock}),
+                config=EVERY_SECOND if by == "tick" else None,
+            )
+        ),
+        OutputPlan(N, ()),
+        clock,
+    )
     with pytest.raises(
         TupleFailed, match=r"component 'b', task 2: process_batch\(\) raised LookupError: even; tuple \(2,\)"
     ):
@@ -432,9 +438,7 @@ def test_a_timer_goes_on_after_an_exception():
 
 
 def test_a_batch_of_a_partitioned_spouts_tuples_comes_again_where_the_bolt_goes_on():
-    spout = Numbers.spec()
-    bolt = type("B", (Breaks,), {"exit_on_exception": False, "outputs": ["key long", "n long"]}).spec(inputs=[spout])
-    worker = worker_of(topology(s=spout, b=bolt), "b")
+    worker = above(type("B", (Breaks,), {"exit_on_exception": False, "outputs": ["key long", "n long"]}))
     list(worker.run("s", "p", 0, 4))
     held = [executor.instance.seen for executor in worker.executors if executor.component == "b"]
     assert [sorted(seen) for seen in held] == [[(0, [0, 2]), (1, [1, 3])]]

@@ -8,7 +8,7 @@ import pytest
 from pystorm_source import Grouping
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, warm
-from tests.worker.running import N, Numbers, Pass, rows, topology
+from tests.worker.running import N, Numbers, Pass, pair, rows, topology
 
 OUTPUT = OutputPlan(N, (ViewPlan("b", "default", (0,)),))
 
@@ -21,8 +21,7 @@ def _cold():
 
 
 def plan_of(spout=Numbers, **config):
-    s = spout.spec()
-    return compile_plan(topology(s=s, b=Pass.spec(inputs=[s])), config)
+    return compile_plan(pair(Pass, spout), config)
 
 
 def test_an_equal_plan_takes_the_worker_that_was_given_back():

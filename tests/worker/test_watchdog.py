@@ -22,7 +22,7 @@ from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker, watchdog
 from pystorm_source.worker.watchdog import CallTimes, Watchdog, late_call
-from tests.worker.running import N, Numbers, Pass, numbers, topology, worker_of
+from tests.worker.running import N, Numbers, Pass, above, numbers, pair, topology, worker_of
 
 SOON = 0.05
 DEADLINE = 30.0
@@ -134,8 +134,7 @@ def test_every_method_is_looked_after(method, warnings):
         return getattr(Numbers, method)(self, *arguments)
 
     setattr(Stands, method, stands)
-    s = Stands.spec()
-    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b")
+    worker = above(Pass, Stands)
     worker._calls.call_seconds = SOON
 
     def go():
@@ -210,8 +209,7 @@ def test_no_two_calls_look_alike_though_a_spout_only_polls():
             super().process(tup)
 
     marks = {"s": [], "b": []}
-    s = Polls.spec()
-    worker = worker_of(topology(s=s, b=Notes.spec(inputs=[s])), "b")
+    worker = above(Notes, Polls)
     assert len(numbers(worker.run("s", "p", 0, 500))) == 500
     worker.stop()
     assert len(marks["s"]) >= 599 and len(marks["b"]) == 500
@@ -392,8 +390,7 @@ def test_another_turn_another_call_and_none_begin_anew():
 def test_a_worker_by_another_clock_is_not_looked_after():
     """Its time is not the machine's: the test that moves it calls the watchdog, too."""
 
-    s = Numbers.spec()
-    made = topology(s=s, b=Pass.spec(inputs=[s]))
+    made = pair(Pass)
     worker = Worker(compile_plan(made), OutputPlan(N, (ViewPlan("b", "default", (0,)),)), ManualClock())
     entered = watchdog.watching.__self__._entered
     assert numbers(worker.run("s", "p", 0, 3)) == [0, 1, 2]

@@ -19,7 +19,8 @@ from pystorm_source.errors import InternalError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from tests.sizes import sized
-from tests.worker.running import Batches, N, Numbers, Pass, numbers, rows, topology, worker_of
+from tests.worker.running import Batches, N, Numbers, Pass, numbers, pair, rows, topology, worker_of
+from tests.worker.threads import Endless
 
 SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
 
@@ -209,8 +210,7 @@ def test_metadata_columns_of_every_view():
                 self.emit((f"w{tup.values.n}",), stream="words")
                 self.emit(("unanchored",), stream="words", anchors=[])
 
-    s = Numbers.spec()
-    plan = compile_plan(topology(s=s, b=Odd.spec(inputs=[s], par=2)))
+    plan = compile_plan(pair(Odd, par=2))
     views = (ViewPlan("b", "default", (5,), **meta), ViewPlan("b", "words", (6,), **meta))
     worker = Worker(plan, OutputPlan(schema, views))
     for partition in ("p", "q"):
@@ -234,15 +234,6 @@ def test_a_stream_that_is_not_wanted_is_dropped():
 
 
 # --- spouts without offsets ---
-
-
-class Endless(Spout):
-    outputs = ["n long"]
-    at = 0
-
-    def next_tuple(self):
-        self.emit((self.at,))
-        self.at += 1
 
 
 def test_slices_by_permits():
@@ -460,7 +451,7 @@ def test_the_report_counts_and_is_json():
     assert (report["topology"], report["rows"], report["batches"], report["seconds"]) == ("Made", 5, 1, 0.0)
     spout = {
         "executed": 15, "emitted": 15, "transferred": 15, "acked": 15, "failed": 0, "duplicate_verdicts": 0,
-        "unsettled": 0, "errors": 0, "ticks": 0, "stalls": 0, "queue_high_mark": 0,
+        "unsettled": 0, "errors": 0, "ticks": 0, "stalled_turns": 0, "queue_high_mark": 0,
     }  # fmt: skip
     assert report["components"]["s"].items() >= (spout | {"executed": report["components"]["s"]["executed"]}).items()
     assert report["components"]["b"]["acked"] == 15
@@ -520,8 +511,7 @@ def test_emits_of_initialize_come_first():
 
 
 def test_an_output_of_nothing():
-    s = Numbers.spec()
-    worker = Worker(compile_plan(topology(s=s, b=Pass.spec(inputs=[s]))), OutputPlan(N, ()))
+    worker = Worker(compile_plan(pair(Pass)), OutputPlan(N, ()))
     assert rows(worker.run("s", "p", 0, 10)) == []
     assert worker.report()["components"]["b"]["executed"] == 10
 

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from pystorm_source import Bolt, Spout
-from tests.worker.running import Numbers, topology, worker_of
 
 SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
 
@@ -62,11 +61,6 @@ class Open(Bolt):
 
 def gated():
     return type("Gated", (Open,), {"gate": threading.Event(), "entered": threading.Event()})
-
-
-def above(bolt, spout=Numbers, par=None, overrides=None, **view):
-    s = spout.spec()
-    return worker_of(topology(s=s, b=bolt.spec(inputs=[s], par=par)), "b", overrides=overrides, **view)
 
 
 class Told(Spout):

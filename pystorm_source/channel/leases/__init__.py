@@ -7,8 +7,8 @@
 
     task: Permits ─▶ RedisLessor ─▶ RedisSchedule ══▶ a script in a Redis, for all queries that name it
 
-Those of a process on the driver go over a connection of their own, authenticated as reports are
-(``reports/protocol``).
+What both clients share, when to ask and what to do without an answer, is in ``lessor``. Permits from the driver
+use the connection of the process's reports.
 """
 
 __all__: list[str] = []

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Hashable
 from threading import Lock
 
+from pystorm_source.channel.leases.lessor import MOST_WANTED
 from pystorm_source.channel.leases.messages import Granted, Wish, encode, wish_decoder
 from pystorm_source.clock import Clock
 from pystorm_source.limits.local_lessor import log_opening, log_probe
@@ -16,10 +17,6 @@ from pystorm_source.options import EngineOptions
 from pystorm_source.records.record import OutageProgress
 
 logger = logging.getLogger("pystorm.source")
-
-MOST_WANTED = 100_000
-"""Permits of a wish. Larger: a task may ask for what no process can use."""
-
 
 MOST_ERROR = 200
 """Characters of an error's text in the log. More: a task fills the log."""
@@ -63,6 +60,7 @@ class LeaseServer:
                 probe=lease.probe,
                 paused=(state.breaker.open_until or now) - now if is_open else 0.0,
                 openings=state.breaker.openings,
+                question=wish.question,
             )
         if is_changed and self._changed is not None:
             self._changed()

@@ -8,7 +8,8 @@ from pystorm_source.types.json_values import JsonDecoder, utf8_json
 class Wish(msgspec.Struct, omit_defaults=True):
     """``limit``: its name. ``wanted``: permits. ``good``, ``bad``: calls that have ended since the last wish;
     ``error``: of one of them. ``probe``: the number of a probe that has ended, 0: none; ``works``: how it ended, None:
-    it was not made. ``openings``: of the circuit breaker, as far as the task knew when these calls ended."""
+    it was not made. ``openings``: of the circuit breaker, as far as the task knew when these calls ended. ``question``:
+    the task's number of this wish."""
 
     limit: str
     wanted: int = 0
@@ -18,12 +19,14 @@ class Wish(msgspec.Struct, omit_defaults=True):
     probe: int = 0
     works: bool | None = None
     openings: int = 0
+    question: int = 0
 
 
 class Granted(msgspec.Struct, omit_defaults=True):
     """``now``: the sender's clock, in seconds, and so are the other times. ``first``, ``count``, ``apart``: permits;
     ``again``: it is no use to ask before; ``probe``: the number of the probe that is the permit, 0: none; ``paused``:
-    seconds for which the service is not called; ``openings``: how often the circuit breaker has opened."""
+    seconds for which the service is not called; ``openings``: how often the circuit breaker has opened; ``question``:
+    the number of the wish that is answered."""
 
     limit: str
     now: float
@@ -34,6 +37,7 @@ class Granted(msgspec.Struct, omit_defaults=True):
     probe: int = 0
     paused: float = 0.0
     openings: int = 0
+    question: int = 0
 
 
 wish_decoder: JsonDecoder[Wish] = JsonDecoder(Wish)

@@ -6,23 +6,21 @@ Operators of one topology have their limits together, whichever query they are i
 Threading law: any thread calls it.
 """
 
-import errno
-import secrets
+from functools import partial
 from threading import Lock
 
 from pystorm_source.channel.leases.lease_server import LeaseServer
 from pystorm_source.channel.reports.endpoint import ListenAddress, ReportEndpoint
-from pystorm_source.channel.reports.server import ReportServer
+from pystorm_source.channel.reports.server import ReportServer, serve
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import WorldError
 from pystorm_source.options import EngineOptions
 from pystorm_source.options.rate_limit import RateLimit
-
-_TOKEN_BYTES = 32
+from pystorm_source.records.record import OutageProgress
 
 _Key = tuple[str, tuple[tuple[str, RateLimit], ...], int, float, str, int]
 
-_endpoints: dict[_Key, tuple[ReportServer, ReportEndpoint]] = {}
+_endpoints: dict[_Key, tuple[ReportServer, ReportEndpoint, LeaseServer]] = {}
 _lock = Lock()
 
 
@@ -41,24 +39,26 @@ def endpoint_of(topology: str, options: EngineOptions, master: str, host: str = 
         return found[1]
 
 
-def _started(options: EngineOptions, place: ListenAddress, port: int) -> tuple[ReportServer, ReportEndpoint]:
-    token, clock = secrets.token_bytes(_TOKEN_BYTES), SystemClock()
-    # The tasks' name of the driver need not be an address of this machine: then it listens at all of them.
-    for bind in dict.fromkeys((place.bind, "")):
-        server = ReportServer(
-            bind, port, token, clock=clock, leases=LeaseServer(options, clock).answer, thread_name="pystorm-permits"
-        )
-        try:
-            server.start()
-        except OSError as error:
-            if error.errno == errno.EADDRNOTAVAIL and bind:
-                continue
-            raise WorldError(
-                f"this process cannot listen, and gives no permits of rate limits ({error}): set feedback.host and "
-                "feedback.port to an address that is free, let a Redis give them (topology.rate.limit.redis), or give "
-                "each task a fixed share (topology.rate.limit.tasks). Given: "
-                f"feedback.host={bind!r}, feedback.port={port!r}",
-                code="PYSTORM_PERMITS_UNREACHABLE",
-            ) from error
-        break
-    return server, ReportEndpoint(place.advertised, server.address[1], token)
+def outages_of(topology: str) -> tuple[OutageProgress, ...]:
+    """The limits of its operators whose circuit breakers are open."""
+    with _lock:
+        servers = [leases for key, (_, _, leases) in _endpoints.items() if key[0] == topology]
+    return tuple(outage for leases in servers for outage in leases.outages())
+
+
+def _started(
+    options: EngineOptions, place: ListenAddress, port: int
+) -> tuple[ReportServer, ReportEndpoint, LeaseServer]:
+    clock = SystemClock()
+    leases = LeaseServer(options, clock)
+    make = partial(ReportServer, clock=clock, leases=leases.answer, thread_name="pystorm-permits")
+    try:
+        return *serve(place, port, make), leases
+    except OSError as error:
+        raise WorldError(
+            f"this process cannot listen, and gives no permits of rate limits ({error}): set feedback.host and "
+            "feedback.port to an address that is free, let a Redis give them (topology.rate.limit.redis), or give "
+            "each task a fixed share (topology.rate.limit.tasks). Given: "
+            f"feedback.host={place.bind!r}, feedback.port={port!r}",
+            code="PYSTORM_PERMITS_UNREACHABLE",
+        ) from error

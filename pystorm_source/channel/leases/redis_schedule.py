@@ -16,9 +16,11 @@ Threading law: one thread at a time.
 
 from contextlib import suppress
 from hashlib import sha1
-from typing import Any, NamedTuple
+from threading import Event
+from typing import Any
 
 from pystorm_source.channel.leases.cut_off import CutOff
+from pystorm_source.channel.leases.lessor import Answer
 from pystorm_source.clock import Clock
 from pystorm_source.errors import WorldError, given
 from pystorm_source.errors.packages import package
@@ -88,19 +90,6 @@ SCRIPT = "".join(f"local {name} = {value:.0f}\n" for name, value in _CONSTANTS.i
 _DIGEST = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
-class Answer(NamedTuple):
-    """``now``: Redis' clock, in seconds, and so are ``first``, the time of the first permit, and ``again``, before
-    which it is no use to ask; ``number``: of permits. ``sent``, ``came``: this process's clock, when it was asked and
-    when it had answered."""
-
-    now: float
-    first: float
-    number: int
-    again: float
-    sent: float
-    came: float
-
-
 class RedisSchedule:
     """``task``: names the process among those that ask. Connects when it is first asked.
 
@@ -118,6 +107,7 @@ class RedisSchedule:
         names = ("socket_connect_timeout", "socket_timeout")
         self._longest = sum(getattr(self._connection, name, None) or DEADLINE_SECONDS for name in names)
         self._is_open = False
+        self._woken = Event()
 
     def lease(self, limit: RateLimit, wanted: int, held: int) -> Answer:
         """Blocking, for some seconds at most: asks for permits. ``held``: future permits of this process. Raises
@@ -137,11 +127,22 @@ class RedisSchedule:
             self.close()
             raise
 
+    def look(self, seconds: float | None) -> None:
+        """Waits for ``wake``."""
+        self._woken.wait(seconds)
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """Any thread."""
+        self._woken.set()
+
     def close(self) -> None:
         """Closes the connection; the next ``lease`` opens another one. In a forked process: its copy alone."""
         self._is_open = False
         with suppress(Exception):
             self._connection.disconnect()
+
+    end = close
 
     def _ask(self, limit: RateLimit, wanted: int, held: int) -> Answer:
         if not self._is_open:

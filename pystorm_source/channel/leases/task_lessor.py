@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from pyspark import TaskContext
 
-from pystorm_source.channel.leases.lease_client import lease_client
+from pystorm_source.channel.client import client
 from pystorm_source.channel.leases.redis_lessor import redis_lessor
 from pystorm_source.channel.reports.endpoint import ReportEndpoint
 from pystorm_source.clock import SystemClock
@@ -60,4 +60,4 @@ def _client(endpoint: ReportEndpoint | None) -> Lessor:
             f"{endpoint!r}",
             code="PYSTORM_PERMITS_UNREACHABLE",
         )
-    return lease_client(runner)
+    return client(runner).permits

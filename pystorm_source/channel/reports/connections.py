@@ -30,7 +30,6 @@ from pystorm_source.channel.reports.protocol import (
     ASK,
     HELLO,
     LEASE,
-    LEASE_HELLO,
     NONCE_BYTES,
     FrameReader,
     FrameRefused,
@@ -94,8 +93,6 @@ class _Connection:
         """For what is sent to it; empty before its hello."""
         self.sent = 0
         """Frames."""
-        self.is_asked = False
-        """Whether it answers questions: not if it is one for permits."""
         self.leases = False
         """Whether it has asked for permits."""
 
@@ -283,10 +280,9 @@ class ConnectionLoop:
 
     def _take(self, connection: _Connection, body: bytes) -> None:
         """The body of a valid frame."""
-        if body.startswith((HELLO, LEASE_HELLO)):
+        if body.startswith(HELLO):
             if not connection.nonce and len(body) == len(HELLO) + NONCE_BYTES:
                 connection.nonce = body[len(HELLO) :]
-                connection.is_asked = body.startswith(HELLO)
         elif body.startswith(LEASE):
             self._lease(connection, body[len(LEASE) :])
         elif body.startswith(ANSWER):
@@ -307,10 +303,7 @@ class ConnectionLoop:
 
     def _ask_all(self) -> list[_Connection]:
         """Asks every task's process that has said hello; returns those that got the question."""
-        return [connection for line in self._lines() for connection in line if self._ask(connection)]
-
-    def _ask(self, connection: _Connection) -> bool:
-        return connection.is_asked and self._send(connection, ASK)
+        return [connection for line in self._lines() for connection in line if self._send(connection, ASK)]
 
     def _send(self, connection: _Connection, body: bytes) -> bool:
         """Whether it was sent. Nothing waits for a client that does not read."""

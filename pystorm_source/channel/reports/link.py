@@ -1,6 +1,6 @@
 """The way of a task's process to one runner: a connection, opened if there is none, and growing pauses after failures.
 
-Threading law: ``wake`` and ``is_open`` from any thread, the rest belongs to the sender's.
+Threading law: ``wake`` and ``is_open`` from any thread, the rest belongs to the client's.
 """
 
 import logging
@@ -15,9 +15,7 @@ from pystorm_source.channel.reports.protocol import (
     ANSWER,
     ASK,
     GREETING_BYTES,
-    HELLO,
     LEASE,
-    LEASE_HELLO,
     MOST_ASK,
     NONCE_BYTES,
     FrameReader,
@@ -44,30 +42,24 @@ _CHUNK = 4096
 
 
 class Link:
-    """``answer``: what to send if the runner asks; it may raise. ``took``: gets the permits that it sends; with it this
-    is a connection for permits alone. ``longest_pause``: seconds from one attempt to connect to the next, at most."""
+    """Its owner sets ``answer``: what to send if the runner asks. ``took``: gets the permits that the
+    runner sends."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        clock: Clock,
-        answer: Callable[[], bytes] = bytes,
-        took: Callable[[bytes], None] | None = None,
-        longest_pause: float = _LONGEST_PAUSE,
-    ):
-        self._longest_pause = longest_pause
-        self._runner = runner
+    answer: Callable[[], bytes]
+    took: Callable[[bytes], None]
+
+    def __init__(self, runner: Runner, clock: Clock):
+        self.runner = runner
+        self.longest_pause = _LONGEST_PAUSE
+        """Seconds from one attempt to connect to the next, at most."""
         self._clock = clock
-        self._answer = answer
-        self._took = took
-        self._kind = HELLO if took is None else LEASE_HELLO
         self._socket: socket.socket | None = None
         self._nonce = b""
         self._sequence = 0
         self._own_nonce = b""
         self._requests: FrameReader | None = None
         self._pause = 0.0
-        self._not_before = 0.0
+        self._failed_at = 0.0
         # Without state of its own in the kernel, which a forked process would share.
         self._selector: selectors.BaseSelector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
         self._woken, self._waker = socket.socketpair()
@@ -100,16 +92,12 @@ class Link:
         """Blocking, for some seconds at most. Whether the body has left for the runner."""
         return self._attempt(body)
 
-    def open(self) -> bool:
-        """Opens the connection if there is none, as ``send`` does. Whether there is one."""
-        return self.is_open or self._attempt(None)
-
     def refresh(self) -> bool:
         """Opens the connection, or sends a hello, so that the runner keeps it."""
-        return self._attempt(hello(self._own_nonce, self._kind)) if self.is_open else self._attempt(None)
+        return self._attempt(hello(self._own_nonce)) if self.is_open else self._attempt(None)
 
     def _attempt(self, body: bytes | None) -> bool:
-        if self._clock.monotonic() < self._not_before:
+        if self._clock.monotonic() < self._failed_at + min(self._pause, self.longest_pause):
             return False
         try:
             if self._socket is None:
@@ -118,9 +106,9 @@ class Link:
                 self._write(body)
         except (OSError, FrameRefused, ValueError) as error:  # ValueError: of a host that cannot be a name
             self.close()
-            self._pause = min(self._longest_pause, 2 * self._pause or _FIRST_PAUSE)
-            self._not_before = self._clock.monotonic() + self._pause
-            logger.debug("a report did not leave for %r: %s", self._runner, error)
+            self._pause = min(self.longest_pause, 2 * self._pause or _FIRST_PAUSE)
+            self._failed_at = self._clock.monotonic()
+            logger.debug("a report did not leave for %r: %s", self.runner, error)
             return False
         self._pause = 0.0
         return True
@@ -146,19 +134,19 @@ class Link:
             data = self._socket.recv(_CHUNK)
             bodies = list(self._requests.feed(data))
             for body in bodies:
-                if self._took is not None and body.startswith(LEASE):
-                    self._took(body[len(LEASE) :])
+                if body.startswith(LEASE):
+                    self.took(body[len(LEASE) :])
             if not data:
                 self.close()
             elif ASK in bodies:  # one answer is as good as several
-                self._write(ANSWER + self._answer())
+                self._write(ANSWER + self.answer())
         except (OSError, FrameRefused, ValueError) as error:
-            logger.debug("the connection to %r is closed: %s", self._runner, error)
+            logger.debug("the connection to %r is closed: %s", self.runner, error)
             self.close()
 
     def _open(self) -> None:
         deadline = self._clock.monotonic() + _DEADLINE_SECONDS
-        self._socket = socket.create_connection(self._runner[:2], timeout=_DEADLINE_SECONDS)
+        self._socket = socket.create_connection(self.runner[:2], timeout=_DEADLINE_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # Else a connection that a gateway has forgotten would swallow reports for a quarter of an hour.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -169,9 +157,9 @@ class Link:
         self._nonce = nonce_of(self._read(GREETING_BYTES, deadline))
         self._sequence = 0
         self._own_nonce = secrets.token_bytes(NONCE_BYTES)
-        self._requests = FrameReader(self._runner.token, self._own_nonce, MOST_ASK)
+        self._requests = FrameReader(self.runner.token, self._own_nonce, MOST_ASK)
         self._socket.settimeout(_DEADLINE_SECONDS)
-        self._write(hello(self._own_nonce, self._kind))
+        self._write(hello(self._own_nonce))
         self._selector.register(self._socket, selectors.EVENT_READ)
 
     def _read(self, size: int, deadline: float) -> bytes:
@@ -189,5 +177,5 @@ class Link:
 
     def _write(self, body: bytes) -> None:
         assert self._socket is not None
-        self._socket.sendall(frame(self._runner.token, self._nonce, self._sequence, body))
+        self._socket.sendall(frame(self.runner.token, self._nonce, self._sequence, body))
         self._sequence += 1

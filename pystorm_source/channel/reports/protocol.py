@@ -7,7 +7,7 @@
     runner → task   a frame, too, with the body b"stacks"                                if a person asks
     task → runner   frame: what its threads do                                           the answer
 
-    task → runner   frame: "l" and what it wants of a rate limit                         on a connection of its own
+    task → runner   frame: "l" and what it wants of a rate limit                         when calls wait
     runner → task   frame: "l" and the permits                                           the answer
 
     mac = HMAC-SHA256(token, nonce + sequence (8 bytes, big-endian) + body)
@@ -20,12 +20,14 @@ The nonce of the runner's frames is the task's: random, in its hello. So no list
 a task answer, and no frame of one direction is one of the other.
 
 The first byte of a task's body tells what it is: ``{`` a report (JSON), ``h`` a hello (and the nonce), ``s`` an answer
-(and JSON), ``n`` the hello of a connection for permits, which is not asked, ``l`` a wish for some (and JSON).
+(and JSON), ``l`` a wish for permits (and JSON).
 """
 
 import hmac
+import os
 import struct
 from collections.abc import Iterator
+from threading import Lock
 
 MAGIC = b"pystorm1"
 NONCE_BYTES = 32
@@ -34,7 +36,7 @@ MOST_BODY = 64 * 1024
 """Bytes of a report. Too large: a client may fill the driver's memory. Too small: a topology of many components is not
 reported."""
 
-HELLO, ANSWER, LEASE_HELLO, LEASE = b"h", b"s", b"n", b"l"
+HELLO, ANSWER, LEASE = b"h", b"s", b"l"
 """How the bodies of a task begin that are no report; LEASE also the runner's answer to one."""
 ASK = b"stacks"
 """The body of a runner's frame. It stands for nothing else."""
@@ -46,6 +48,11 @@ _MAC_BYTES = 32
 _HEAD = struct.Struct(f"!I{_MAC_BYTES}s")
 _SEQUENCE = struct.Struct("!Q")
 MOST_FRAME = _HEAD.size + MOST_BODY
+
+# OpenSSL has locks of its own: a process that is forked while another thread holds one never signs a frame.
+_signing = Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_signing.acquire, after_in_parent=_signing.release, after_in_child=_signing.release)
 
 
 class FrameRefused(Exception):
@@ -68,9 +75,9 @@ def nonce_of(greeted: bytes) -> bytes:
     return greeted[len(MAGIC) :]
 
 
-def hello(nonce: bytes, kind: bytes = HELLO) -> bytes:
+def hello(nonce: bytes) -> bytes:
     """The body of a task's first frame. ``nonce``: as for ``greeting``, for the runner's frames."""
-    return kind + nonce
+    return HELLO + nonce
 
 
 def frame(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
@@ -81,7 +88,8 @@ def frame(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
 
 
 def _mac(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
-    return hmac.digest(token, nonce + _SEQUENCE.pack(sequence) + body, "sha256")
+    with _signing:
+        return hmac.digest(token, nonce + _SEQUENCE.pack(sequence) + body, "sha256")
 
 
 class FrameReader:

@@ -4,7 +4,9 @@ Threading law: ``start``, ``take``, ``dropped``, ``refuse`` and ``close`` may be
 no client.
 """
 
+import errno
 import logging
+import secrets
 import socket
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -13,6 +15,7 @@ from threading import Event, Lock, Thread
 
 from pystorm_source.channel.reports import task_report as feedback_report
 from pystorm_source.channel.reports.connections import ConnectionLoop, ServerLimits
+from pystorm_source.channel.reports.endpoint import LOOPBACK, ListenAddress, ReportEndpoint
 from pystorm_source.channel.reports.inbox import ReportInbox
 from pystorm_source.channel.reports.questions import QuestionListener
 from pystorm_source.channel.reports.task_report import TaskReport
@@ -22,6 +25,7 @@ logger = logging.getLogger("pystorm.source")
 
 # Connections that the kernel keeps until they are accepted. Too small: those of a whole cluster at once are refused.
 _BACKLOG = 1024
+_TOKEN_BYTES = 32
 # Of a report without counts by component, as JSON, besides the two names.
 _SLIM_BYTES = 1024
 # Seconds that `close` waits for the thread. Too large: a query ends late. Too small: the port may be taken still.
@@ -139,6 +143,23 @@ class ReportServer:
         if count:
             with self._lock:
                 self._dropped[reason] += count
+
+
+def serve(
+    place: ListenAddress, port: int, make: Callable[[str, int, bytes], ReportServer]
+) -> tuple[ReportServer, ReportEndpoint]:
+    """A server that listens, with a secret of its own, and the tasks' access to it. Raises OSError if it cannot."""
+    token = secrets.token_bytes(_TOKEN_BYTES)
+    server = make(place.bind, port, token)
+    try:
+        server.start()
+    except OSError as error:
+        # The tasks' name of the driver need not be an address of this machine: a service's name, a gateway.
+        if error.errno != errno.EADDRNOTAVAIL or place.bind in ("", LOOPBACK):
+            raise
+        server = make("", port, token)
+        server.start()
+    return server, ReportEndpoint(place.advertised, server.address[1], token)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -3,7 +3,8 @@
 It comes from a socket: any other form is refused, and nothing is evaluated.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ from pystorm_source.errors import given
 from pystorm_source.records.stall_reasons import CIRCUIT_BREAKER, Reason
 from pystorm_source.spark.query_batch import QueryBatch
 from pystorm_source.types.json_values import JsonDecoder, utf8_json
-from pystorm_source.worker.component_columns import SLOTS, ComponentColumns
+from pystorm_source.worker.component_columns import SLOTS, ComponentColumns, column
 from pystorm_source.worker.run_counts import RunCounts
 
 VERSION: Literal[1] = 1
@@ -32,13 +33,6 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     pass
 
 
-class QueueHighMark(_Strict, frozen=True, kw_only=True):
-    """Most tuples that a receive queue has held meanwhile, and how many it can hold."""
-
-    count: Count
-    capacity: Count
-
-
 class Latency(_Strict, frozen=True, kw_only=True):
     """Seconds that calls of components took; 0.0 if there was none."""
 
@@ -53,8 +47,9 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     ``batch``, ``spout``, ``partition``, ``start``, ``end``: of the RangePartition. ``attempt``: of the Spark task, from
     0. ``offsets``: number of offsets read; for a spout without offsets, its emits. ``seconds``: from taking the worker
     to the end of the range, including the time in which Spark took the rows. ``stalls``: reason → seconds, of the task
-    of the topology that stalled longest for it. ``acked``, ``failed``: tuple trees; ``refused``: of these failed ones
-    those that no retry helps, which says nothing of the load. ``broken_off``: an exception has ended the attempt, of
+    of the topology that stalled longest for it: ``components`` has sums of tasks. ``acked``, ``failed``: tuple trees;
+    ``refused``: of these failed ones those that no retry helps, which says nothing of the load. ``latency``: of all
+    calls, before ``components`` counts neighbours together. ``broken_off``: an exception has ended the attempt, of
     which only the errors in ``components`` count. ``query``: in the reports of the first range.
     The others: docs/COUNTERS.md.
     """
@@ -70,11 +65,8 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     rows: Count
     seconds: Annotated[float, Meta(ge=SHORTEST, le=1e8)]
     stalls: dict[Reason, Seconds]
-    queue_high_mark: QueueHighMark
     acked: Count
     failed: Count
-    retries: Count
-    dead_letters: Count
     latency: Latency
     refused: Count = 0
     broken_off: bool = False
@@ -103,7 +95,6 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
         attempt: int,
         offsets: int,
         seconds: float,
-        components: ComponentColumns | None = None,
         broken_off: bool = False,
         query: QueryBatch | None = None,
     ) -> "RangeReport":
@@ -121,15 +112,12 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
             seconds=max(SHORTEST, seconds),
             # A test compares the names.
             stalls={reason: round(stalled, 6) for reason, stalled in counts.stalls.items() if stalled},  # type: ignore[misc]
-            queue_high_mark=QueueHighMark(count=counts.queue_high_mark, capacity=counts.queue_capacity),
             acked=counts.acked,
             failed=counts.failed,
-            retries=counts.retries,
-            dead_letters=counts.dead_letters,
             refused=counts.refused,
             latency=Latency(**{name: round(latency, 9) for name, latency in counts.latency.items()}),
             broken_off=broken_off,
-            components=components,
+            components=counts.components,
             query=query,
         )
 
@@ -140,16 +128,27 @@ class TaskReport(RangeReport, frozen=True, kw_only=True):
     arrived: float
 
     def slim(self) -> "TaskReport":
-        """The same without the components."""
-        return self if self.components is None else replace(self, components=None)
+        """The same with all components as one, of which only what ``counts/summary`` adds up is left."""
+        if self.components is None:
+            return self
+        columns = {name: column([united(getattr(self.components, name))]) for name, united in SUMMARISED.items()}
+        return replace(self, components=ComponentColumns(**columns))
 
+
+SUMMARISED: dict[str, Callable[[Iterable[int]], int]] = {
+    "retries": sum,
+    "dead_letters": sum,
+    "queue_high_mark": partial(max, default=0),
+}
+"""Column → the value of all components together."""
 
 _decoder: JsonDecoder[RangeReport] = JsonDecoder(RangeReport)
 
 
 def encode(report: RangeReport, most: int = MOST_BODY) -> bytes:
     """JSON, as ``decode`` takes it. A report of more than ``most`` bytes goes without what matters least: first the
-    spread of latencies, then metrics, frames of errors, all errors, latencies and stalls, at last all components."""
+    spread of latencies, then metrics, frames of errors, all errors, latencies and stalls, at last all of the components
+    but what ``counts/summary`` adds up."""
     body = utf8_json(report)
     for shorter in _SHORTER:
         if len(body) <= most or report.components is None:
@@ -182,7 +181,7 @@ def _in_one_slot(pairs: tuple[int, ...]) -> tuple[int, ...]:
 
 def _untimed(columns: ComponentColumns) -> ComponentColumns:
     names = [f"{kind}{what}" for kind in ("execute", "complete") for what in ("", "_total", "_longest")]
-    return replace(columns, stalls={}, **dict.fromkeys(names, ()))
+    return replace(columns, stall_seconds={}, **dict.fromkeys(names, ()))
 
 
 def _unframed(columns: ComponentColumns) -> ComponentColumns:
@@ -195,6 +194,7 @@ _SHORTER: tuple[Callable[[ComponentColumns], ComponentColumns | None], ...] = (
     _unframed,
     lambda columns: replace(columns, last_errors=()),
     _untimed,
+    lambda columns: ComponentColumns(**{name: getattr(columns, name) for name in SUMMARISED}),
     lambda columns: None,
 )
 

@@ -3,9 +3,9 @@
 import ast
 import re
 
-from pystorm_source.cli.migration.components import Component, Emit, calls_of, literal, state_of
+from pystorm_source.cli.migration.components import Component, Emit, literal, state_of
 from pystorm_source.cli.migration.edits import Edit, import_edits
-from pystorm_source.cli.migration.foreign import as_kafka_spout, as_stand_in
+from pystorm_source.cli.migration.foreign import as_kafka_spout, ask_for_python
 from pystorm_source.cli.migration.java_spouts import QUESTION, kafka_source
 from pystorm_source.cli.migration.jobs import STAYS, Job, Option
 from pystorm_source.cli.migration.project import Project
@@ -14,7 +14,6 @@ from pystorm_source.cli.migration.settings import split_config
 from pystorm_source.cli.migration.stream_types import StreamTypes
 from pystorm_source.cli.migration.topologies import Spec, TopologyClass
 
-DONE = "done boolean"
 HOOKS = ("initialize", "next_tuple", "process", "process_tick", "process_batch", "group_key", "ack", "fail")
 
 
@@ -26,7 +25,6 @@ class Changes:
         self.edits: dict[str, list[Edit]] = {file.path.as_posix(): [] for file in project.files}
         self.notes: list[tuple[str, str]] = [*project.settings.notes]
         self.jobs: list[Job] = []
-        self._patched: set[str] = set()
         for topology in project.topologies:
             kafka = {
                 name: found for name, spec in topology.specs.items() if (found := kafka_source(project.root, spec))
@@ -35,7 +33,6 @@ class Changes:
             self.jobs.append(job)
             for spec in topology.specs.values():
                 self._look_at(job, spec)
-            self._leave_rows(job)
             self._type_rows(job)
             self._configure(job)
         for file in project.files:
@@ -59,7 +56,7 @@ class Changes:
         if spec.attribute in job.kafka:
             edits += as_kafka_spout(job, spec, job.kafka[spec.attribute])
         elif spec.foreign:
-            edits += as_stand_in(job, spec)
+            ask_for_python(job, spec)
         elif component is None:
             job.ask(spec, f"class {spec.class_name} is not in src: does its package import pystorm_source?")
         elif not component.kind:
@@ -86,8 +83,6 @@ class Changes:
                 f"{names}: lives as long as a Python process of one query, not as long as the topology. Emit "
                 "increments, and let Spark add them up (docs/MIGRATING.md, 4)",
             )
-        for at in calls_of(component, "time.sleep", {"next_tuple", "process"}):
-            job.change(spec, f"{at}: time.sleep holds up all components, which share one thread: return instead")
         if component.kind in ("BatchingBolt", "TicklessBatchingBolt") or "process_tick" in component.methods:
             job.change(spec, "each micro-batch ends with a tick: batches fire then, whatever the time")
         if component.is_spout and component.kind != "PartitionedSpout":
@@ -114,59 +109,21 @@ class Changes:
             job.options.append(Option("delivery.guarantee", "best-effort", why))
 
     def _look_at_emit(self, job: Job, spec: Spec, component: Component, emit: Emit) -> None:
-        """Finds what does not fit the declared streams; declares a default stream that is missing."""
+        """Finds what does not fit the declared streams."""
         if component.outputs is None:
             return
         fields, at = component.outputs.get(emit.stream), emit.file.at(emit.node)
         if fields is None or not fields:
-            if emit.stream != "default" or not emit.values:
-                job.ask(spec, f"{at} emits to the stream {emit.stream!r}, which `outputs` does not have: declare it")
-                return
-            names = _field_names(emit.values)
-            self._patch_outputs(component, names, f"{QUESTION}: names of the values of line {emit.node.lineno}?")
-            job.ask(
-                spec,
-                f"{at} emits {len(names)} values, but no stream is declared for them, an error here: the copy has "
-                f"outputs = {_listed(names)}; are these the names?",
-            )
+            job.ask(spec, f"{at} emits to the stream {emit.stream!r}, which `outputs` does not have: declare it")
         elif emit.values is not None and len(emit.values) != len(fields):
             job.ask(spec, f"{at} emits {len(emit.values)} values for {len(fields)} fields, which is an error here")
 
-    def _patch_outputs(self, component: Component, fields: list[str], why: str) -> None:
-        component.outputs = {**(component.outputs or {}), "default": fields}
-        if component.at in self._patched:  # for another topology
-            return
-        self._patched.add(component.at)
-        line = f"outputs = {_listed(fields)}  # {why}"
-        edits, body = self.edits[component.file.path.as_posix()], component.node.body
-        if any(component.outputs_node is each for each in body):
-            assert component.outputs_node is not None
-            edits.append(Edit.of(component.outputs_node, line))
-            return
-        has_text = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
-        first = body[1] if has_text and len(body) > 1 else body[0]
-        top = min([first.lineno, *(each.lineno for each in getattr(first, "decorator_list", []))])
-        edits.append(Edit((top, 0), (top, 0), " " * first.col_offset + line + "\n\n"))
-
     # --- the topology -------------------------------------------------------------------------------------------------
-
-    def _leave_rows(self, job: Job) -> None:
-        """A topology has rows in Spark: its last bolts get a stream if none is open."""
-        if job.topology.open_streams():
-            return
-        last = [spec for spec in job.topology.specs.values() if not spec.is_spout and spec.outputs == {}]
-        for spec in last:
-            if spec.component is not None:
-                self._patch_outputs(spec.component, [DONE], "Spark needs a stream of rows; none need be emitted")
-                job.change(
-                    spec, f"no stream leaves the topology, and Spark needs one: the copy has outputs = ['{DONE}']"
-                )
-        if not last:
-            job.ask(None, "no stream leaves the topology, and Spark needs one: give its last bolt `outputs`")
 
     def _type_rows(self, job: Job) -> None:
         streams = job.topology.open_streams()
         if not streams:
+            job.ask(None, "no stream leaves the topology, and Spark needs one: give its last bolt `outputs`")
             return
         spec, stream = streams[0]
         if len(streams) > 1:
@@ -174,7 +131,7 @@ class Changes:
             job.options.append(Option("stream", f"{spec.name}.{stream}", f"One of {names}; each can have a query"))
             job.change(None, f"streams that leave as rows: {names}; job.py reads the first")
         fields = (spec.outputs or {}).get(stream, [])
-        if fields == [DONE] or spec.attribute in job.kafka:
+        if spec.attribute in job.kafka:
             return
         types = StreamTypes(job.topology, job.kafka).columns(spec, stream)
         typed = {field.split(" ")[0]: ddl for field, ddl in zip(fields, types, strict=True)}
@@ -206,32 +163,12 @@ class Changes:
         if file.tree is None:
             return
         specs = [(job, spec) for job in self.jobs if job.topology.file is file for spec in job.topology.specs.values()]
-        dropped = {spec.foreign for _, spec in specs if spec.foreign}
+        kafka = {spec.foreign for job, spec in specs if spec.attribute in job.kafka}
+        dropped = kafka - {spec.foreign for job, spec in specs if spec.attribute not in job.kafka}
         edits, gone = import_edits(file, dropped, self.project.src_modules)
-        added: set[str] = set()
-        for job, spec in specs:
-            if spec.attribute in job.kafka:
-                added.add("from pystorm_source.spouts import KafkaSpout")
-            elif spec.foreign:
-                added.add(f"from pystorm_source import {'PartitionedSpout' if spec.is_spout else 'Bolt'}")
-        if added:
+        if kafka:
             imports = [node for node in file.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
             theirs = [node for node in imports if "streamparse" in ast.unparse(node)]
-            edits.append(Edit.after((theirs or imports)[0], "\n".join(sorted(added))))
+            edits.append(Edit.after((theirs or imports)[0], "from pystorm_source.spouts import KafkaSpout"))
         self.edits[file.path.as_posix()] += edits
         self.notes += gone
-
-
-def _field_names(values: list[ast.expr]) -> list[str]:
-    """Names for emitted values, after the expressions that give them."""
-    names: list[str] = []
-    for number, value in enumerate(values, 1):
-        while isinstance(value, ast.Subscript):
-            value = value.value
-        name = value.id if isinstance(value, ast.Name) else value.attr if isinstance(value, ast.Attribute) else ""
-        names.append(name if name and not name.startswith("_") and name not in names else f"value_{number}")
-    return names
-
-
-def _listed(fields: list[str]) -> str:
-    return "[" + ", ".join(f'"{field}"' for field in fields) + "]"

@@ -39,7 +39,6 @@ class Component:
     """Whether all its bases are known: of the project, or the library's."""
     outputs: dict[str, list[str]] | None = field(default_factory=dict)
     """Stream → fields; None: they are made by code."""
-    outputs_node: ast.stmt | None = None
     emits: list[Emit] = field(default_factory=list)
 
     @property
@@ -67,10 +66,11 @@ def component_of(index: ClassIndex, file: PythonFile, node: ast.ClassDef) -> Com
     for of, base in lineage:
         for statement in base.body:
             if "outputs" in _assigned(statement):
-                made.outputs, made.outputs_node = _streams(_value(statement)), statement
+                made.outputs = _streams(_value(statement))
                 break
-        if made.outputs_node is not None:
-            break
+        else:
+            continue
+        break
     for name, (of, method) in made.methods.items():
         made.emits += [_emit(name, of, call, made.is_spout) for call in ast.walk(method) if _is_emit(call)]
     return made
@@ -110,17 +110,6 @@ def _reached(component: Component) -> set[str]:
         }
         new = (called & component.methods.keys()) - reached
     return reached
-
-
-def calls_of(component: Component, name: str, methods: set[str]) -> list[str]:
-    """``file:line`` of the calls of the function of that full name in these methods."""
-    return [
-        file.at(node)
-        for method in sorted(methods & component.methods.keys())
-        for file, function in [component.methods[method]]
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call) and file.full_name(node.func) == name
-    ]
 
 
 def _lineage(

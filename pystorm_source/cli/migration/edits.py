@@ -23,11 +23,6 @@ class Edit(NamedTuple):
         return cls((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text)
 
     @classmethod
-    def before(cls, node: ast.stmt, text: str) -> "Edit":
-        """On lines of its own, before a statement."""
-        return cls((node.lineno, 0), (node.lineno, 0), text)
-
-    @classmethod
     def after(cls, node: ast.stmt, text: str) -> "Edit":
         """On lines of its own, after a statement."""
         assert node.end_lineno is not None and node.end_col_offset is not None

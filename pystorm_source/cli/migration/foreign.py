@@ -1,4 +1,4 @@
-"""Components in Java or of the shell: a KafkaSpout for one that reads Kafka, else the frame of a class to write."""
+"""Components in Java or of the shell: a KafkaSpout for one that reads Kafka, else a question."""
 
 import ast
 import json
@@ -70,26 +70,8 @@ def _renamed_fields(job: Job, spec: Spec) -> list[Edit]:
     return edits
 
 
-def as_stand_in(job: Job, spec: Spec) -> list[Edit]:
-    """The changes to the topology's file: a class before it, and its spec."""
+def ask_for_python(job: Job, spec: Spec) -> None:
+    """Of any other one: it stays as it is, and raises NotImplementedError until it is replaced."""
     what = literal(spec.given.get("full_class_name")) or literal(spec.given.get("command")) or "serialized Java"
-    kind, methods = "Bolt", "process()"
-    if spec.is_spout:
-        kind, methods = "PartitionedSpout", "partitions(), latest(), open() and next_tuple()"
-    by = "it may start the program by subprocess" if spec.foreign.startswith("Shell") else "Java may follow in Spark"
-    name = "".join(part.capitalize() for part in spec.attribute.split("_"))
-    if name in job.topology.file.bound | job.topology.file.imported.keys():
-        name = f"{name}Here"
-    declared = spec.outputs != {} and "outputs" in spec.given
-    outputs = ast.unparse(spec.given["outputs"]) if declared else '["done boolean"]'
-    frame = (
-        f"class {name}({kind}):\n"
-        f"    # {QUESTION}: it stands for {spec.foreign} {what}.\n    # Write {methods}; {by}.\n"
-        f"    outputs = {outputs}\n"
-    )
-    method = "next_tuple(self)" if spec.is_spout else "process(self, tup)"
-    frame += f'\n    def {method}:\n        raise NotImplementedError("write {name}.{method.partition("(")[0]}()")\n'
-    kept = [key for key in ("name", "inputs", "par", "config") if key in spec.given]
-    call = f"{name}.spec({', '.join(f'{key}={ast.unparse(spec.given[key])}' for key in kept)})"
-    job.ask(spec, f"{spec.foreign} {what} does not run here: write {methods} of class {name} in the copy; {by}")
-    return [Edit.before(job.topology.node, frame + "\n\n"), Edit.of(spec.node, call)]
+    kind = "PartitionedSpout" if spec.is_spout else "Bolt"
+    job.ask(spec, f"{spec.foreign} {what} does not run here: write it as a {kind}; Java may follow in Spark")

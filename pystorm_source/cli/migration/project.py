@@ -40,7 +40,7 @@ def read_project(root: Path) -> Project:
     if not root.is_dir():
         raise OptionError(
             f"DIR is the folder of a streamparse project, and this is no folder. Given: {str(root)!r}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         )
     settings = read_settings(root)
     folder = Path(settings.topologies)
@@ -48,7 +48,7 @@ def read_project(root: Path) -> Project:
         raise OptionError(
             f"DIR is the folder of a streamparse project, which has src/, config.json and {folder.as_posix()}/ with "
             f"the topologies; the last is missing: give the folder above it. Given: {str(root)!r}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         )
     sources = [read_python(root, Path(SRC), path) for path in python_paths(root, Path(SRC))]
     wiring = [read_python(root, folder, path) for path in python_paths(root, folder)]

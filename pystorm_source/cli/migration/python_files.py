@@ -31,15 +31,6 @@ class PythonFile:
         """``file:line``."""
         return f"{self.path.as_posix()}:{getattr(node, 'lineno', 1)}"
 
-    def names_attribute(self, attribute: str) -> bool:
-        """Whether ``x.attribute`` is in the file for another x than ``self``, such as the class: it may change it."""
-        return any(
-            isinstance(node, ast.Attribute)
-            and node.attr == attribute
-            and not (isinstance(node.value, ast.Name) and node.value.id == "self")
-            for node in ast.walk(self.tree or ast.Module([], []))
-        )
-
     def full_name(self, node: ast.expr) -> str:
         """What a name or a dotted name of this file stands for; "" for any other expression."""
         if isinstance(node, ast.Name):

@@ -1,13 +1,11 @@
-"""What stands beside the Python of a project: environments, requirements, Java dependencies, hooks."""
+"""What stands beside the Python of a project: environments and requirements."""
 
-import ast
 import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pystorm_source.cli.migration.python_files import read_python
 from pystorm_source.errors.redaction import redacted
 from pystorm_source.options import EngineOptions, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
@@ -39,8 +37,6 @@ def read_settings(root: Path) -> Settings:
     found = Settings()
     _read_config(root, found)
     _read_requirements(root, found)
-    _read_clojure(root, found)
-    _read_hooks(root, found)
     return found
 
 
@@ -130,39 +126,3 @@ def _read_requirement(found: Settings, versions: dict[str, tuple[str, str]], whe
         found.notes.append((where, f"QUESTION: {line!r}, but {earlier!r} in {at}: pyproject.toml has the latter"))
     elif "==" in line and at == where:
         found.notes.append((where, f"{line}: kept in pyproject.toml; it must exist for Python 3.11 or newer"))
-
-
-def _read_clojure(root: Path, found: Settings) -> None:
-    try:
-        text = (root / "project.clj").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return
-    jars = re.findall(r'\[([\w.-]+/[\w.-]+)\s+"', re.sub(r"^\s*;.*", "", text, flags=re.MULTILINE))
-    others = [jar for jar in jars if not jar.startswith("org.apache.storm/storm-core") and "flux" not in jar]
-    if others:
-        found.notes.append(("project.clj", f"{', '.join(others)}: no jar is loaded here; see the components in Java"))
-
-
-def _read_hooks(root: Path, found: Settings) -> None:
-    for name in ("fabfile.py", "tasks.py"):
-        if not (root / name).is_file():
-            continue
-        file = read_python(root, Path(), Path(name))
-        if file.tree is None:
-            found.notes.append(
-                (file.problem.partition(": ")[0], f"cannot be parsed ({file.problem.partition(': ')[2]})")
-            )
-        for node in file.tree.body if file.tree else ():
-            if (
-                isinstance(node, ast.FunctionDef)
-                and node.name in ("pre_submit", "post_submit")
-                and _does_something(node)
-            ):
-                found.notes.append((file.at(node), f"{node.name}: run it as a step of your scheduler"))
-
-
-def _does_something(node: ast.FunctionDef) -> bool:
-    return any(
-        not isinstance(each, ast.Pass) and not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
-        for each in node.body
-    )

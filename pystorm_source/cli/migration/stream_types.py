@@ -1,9 +1,29 @@
-"""The types of a topology's streams, worked out from its spouts on."""
+"""The types of a topology's rows, where the code leaves no choice: of a constant, a count, a value that came in.
 
-from pystorm_source.cli.migration.expressions import Expressions
+What else code may do to a value is not followed: such a type is a question.
+"""
+
+import ast
+from typing import NamedTuple
+
+from pystorm_source.cli.migration.components import Component, Emit
 from pystorm_source.cli.migration.java_spouts import KafkaSource
+from pystorm_source.cli.migration.python_files import PythonFile
 from pystorm_source.cli.migration.topologies import Spec, TopologyClass
-from pystorm_source.cli.migration.value_types import EMPTY, Type, column_type, joined
+
+_LITERALS = {bool: "boolean", int: "long", float: "double", str: "string", bytes: "binary"}
+_FUNCTIONS = {"len": "long", "int": "long", "str": "string", "repr": "string", "float": "double", "bool": "boolean"}
+_FUNCTIONS |= {"json.dumps": "string", "time.time": "double"}
+_OPEN = {"setattr", "vars", "exec", "__dict__"}
+"""With one of these names in its code, a component may set any attribute."""
+
+
+class _Method(NamedTuple):
+    """Where an expression stands."""
+
+    name: str
+    file: PythonFile
+    node: ast.FunctionDef
 
 
 class StreamTypes:
@@ -17,45 +37,136 @@ class StreamTypes:
     def columns(self, spec: Spec, stream: str) -> list[str | None]:
         """The type of each field, as DDL; None for one that is not certain."""
         fields = (spec.outputs or {}).get(stream, [])
-        declared = [field.partition(" ")[2] or None for field in fields]
-        try:
-            found = self._of_stream(spec, stream)
-        except RecursionError:  # expressions that are nested without end
-            found = [None] * len(fields)
-        return [ddl or column_type(one) for ddl, one in zip(declared, found, strict=True)]
-
-    def _of_stream(self, spec: Spec, stream: str) -> list[Type]:
-        fields = (spec.outputs or {}).get(stream, [])
         if spec.attribute in self._kafka:
             return ["string" if self._kafka[spec.attribute].text else None]
-        unknown = [None] * len(fields)
-        component = spec.component
+        emits = [emit for emit in spec.component.emits if emit.stream == stream] if spec.component else []
+        fits = all(emit.values is not None and len(emit.values) == len(fields) for emit in emits)
         # A cycle: what its tuples hold is not worked out.
-        if component is None or spec.attribute in self._running:
-            return unknown
+        if not emits or not fits or spec.attribute in self._running:
+            return [field.partition(" ")[2] or None for field in fields]
         self._running.add(spec.attribute)
         try:
-            expressions = Expressions(component, self._values(spec))
+            return [
+                field.partition(" ")[2] or self._of_field(spec, emits, position)
+                for position, field in enumerate(fields)
+            ]
+        except RecursionError:  # expressions that are nested without end, or name each other
+            return [field.partition(" ")[2] or None for field in fields]
         finally:
             self._running.discard(spec.attribute)
-        rows: list[list[Type]] = []
-        for emit in component.emits:
-            if emit.stream == stream:
-                if emit.values is None or len(emit.values) != len(fields):
-                    return unknown
-                rows.append([expressions.of_emit(emit.method, value) for value in emit.values])
-        return [joined(list(column)) for column in zip(*rows, strict=True)] if rows else unknown
 
-    def _values(self, spec: Spec) -> Type:
-        """The type of the values that reach the component: those of its inputs, if they are all alike."""
-        found: Type = EMPTY
+    def _of_field(self, spec: Spec, emits: list[Emit], position: int) -> str | None:
+        """The one type that all emits give to it."""
+        assert spec.component is not None
+        found = set()
+        for emit in emits:
+            method = _Method(emit.method, *spec.component.methods[emit.method])
+            found.add(self._of((emit.values or [])[position], spec, spec.component, method))
+        return found.pop() if len(found) == 1 else None
+
+    def _of(self, node: ast.expr, spec: Spec, component: Component, method: _Method) -> str | None:
+        if isinstance(node, ast.Constant):
+            return _LITERALS.get(type(node.value))
+        if isinstance(node, ast.JoinedStr):
+            return "string"
+        if isinstance(node, ast.Compare):
+            return "boolean"
+        if isinstance(node, ast.Name):
+            value = _only_value(node.id, method.node)
+            return self._of(value, spec, component, method) if value else None
+        if isinstance(node, ast.Call):
+            name = _function(node.func, method.file)
+            if name == "next" and len(node.args) == 1:
+                return _of_cycle(_attribute(node.args[0], component))
+            return _FUNCTIONS.get(name)
+        if isinstance(node, ast.Subscript) and _is_counter(_attribute(node.value, component)):
+            return "long"
+        return self._of_input(node, spec, method)
+
+    def _of_input(self, node: ast.expr, spec: Spec, method: _Method) -> str | None:
+        """``tup.values.word`` and ``tup.values[0]`` in ``process``: the type that all inputs give to that field."""
+        arguments = method.node.args.args
+        if method.name != "process" or len(arguments) < 2 or _stores(arguments[1].arg, method.node):
+            return None
+        values = f"{arguments[1].arg}.values"
+        found = set()
         for one in spec.inputs:
             producer = self._topology.specs.get(one.producer)
-            if producer is None or producer.outputs is None or one.stream not in producer.outputs:
+            if producer is None or not producer.outputs or one.stream not in producer.outputs:
                 return None
             names = [field.split(" ")[0] for field in producer.outputs[one.stream]]
-            given = ("values", *zip(names, self._of_stream(producer, one.stream), strict=True))
-            if found not in (EMPTY, given):
+            written = {f"{values}[{at}]": at for at in range(len(names))}
+            written |= {f"{values}.{name}": at for at, name in enumerate(names)}
+            at = written.get(ast.unparse(node))
+            found.add(None if at is None else self.columns(producer, one.stream)[at])
+        return found.pop() if len(found) == 1 else None
+
+
+def _stores(name: str, function: ast.AST) -> list[ast.Name]:
+    """The places that give the name a value, also those of functions within."""
+    named = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
+    return [each for each in named if not isinstance(each.ctx, ast.Load)]
+
+
+def _only_value(name: str, function: ast.FunctionDef) -> ast.expr | None:
+    """What the only statement that sets a local name sets it to; None if it may have another value."""
+    stores = _stores(name, function)
+    if len(stores) != 1 or name in _named_otherwise(function):
+        return None
+    for statement in ast.walk(function):
+        if isinstance(statement, ast.Assign) and statement.targets == stores:
+            uses_itself = any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(statement.value))
+            return None if uses_itself else statement.value
+    return None
+
+
+def _named_otherwise(function: ast.FunctionDef) -> set[str]:
+    """The names that something other than a node of a name gives a meaning: arguments, imports, cases of a match."""
+    found: set[str] = set()
+    for each in ast.walk(function):
+        if not isinstance(each, (ast.Name, ast.Attribute, ast.Constant)):
+            for _, value in ast.iter_fields(each):
+                found |= {text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)}
+    return found
+
+
+def _attribute(node: ast.expr, component: Component) -> tuple[PythonFile, ast.expr] | None:
+    """What the only statement that sets ``self.x`` sets it to, and its file; None if code elsewhere may set it."""
+    if not component.is_known or not isinstance(node, ast.Attribute) or ast.unparse(node.value) != "self":
+        return None
+    found: list[tuple[PythonFile, ast.expr] | None] = []
+    for file, method in component.methods.values():
+        for each in ast.walk(method):
+            if isinstance(each, (ast.Name, ast.Attribute)) and _OPEN & {getattr(each, "id", getattr(each, "attr", ""))}:
                 return None
-            found = given
-        return None if found == EMPTY else found
+            if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == ast.unparse(node):
+                found.append((file, each.value) if len(each.targets) == 1 else None)
+            elif isinstance(each, ast.Attribute) and each.attr == node.attr and not isinstance(each.ctx, ast.Load):
+                found.append(None)
+    set_here = [each for each in found if each]
+    return set_here[0] if len(set_here) == 1 and len(found) == 2 else None
+
+
+def _is_counter(value: tuple[PythonFile, ast.expr] | None) -> bool:
+    """Whether it is a new Counter, which counts in whole numbers."""
+    if value is None or not isinstance(value[1], ast.Call) or value[1].args or value[1].keywords:
+        return False
+    return _function(value[1].func, value[0]) == "collections.Counter"
+
+
+def _of_cycle(value: tuple[PythonFile, ast.expr] | None) -> str | None:
+    """The type of the constants of ``cycle([...])``."""
+    if value is None or not isinstance(value[1], ast.Call) or len(value[1].args) != 1:
+        return None
+    (listed,) = value[1].args
+    if _function(value[1].func, value[0]) != "itertools.cycle" or not isinstance(listed, (ast.List, ast.Tuple)):
+        return None
+    found = {_LITERALS.get(type(each.value)) if isinstance(each, ast.Constant) else None for each in listed.elts}
+    return found.pop() if len(found) == 1 else None
+
+
+def _function(node: ast.expr, file: PythonFile) -> str:
+    """``len``, ``collections.Counter``: a function that is built in or imported; "" if the file defines it."""
+    if isinstance(node, ast.Name) and node.id not in file.imported:
+        return "" if node.id in file.bound else node.id
+    return file.full_name(node)

@@ -11,6 +11,7 @@ function drawComponent(component) {
       `${duration(component.execute?.mean)}; 99 %: ${duration(component.execute?.p99)}`,
       isAsync(component) ? "Without the time that the request waits for its service" : "",
     ],
+    component.batch?.endedRequests ? ["A request takes", duration(meanRequest(component))] : null,
     isAsync(component) ? ["Requests at once, at most", count(component.pendingHighMark)] : null,
     component.complete?.count
       ? ["A tree takes", `${duration(component.complete.mean)}; 99 %: ${duration(component.complete.p99)}`]
@@ -41,6 +42,8 @@ function drawComponent(component) {
 
 // Of bolts, an AsyncBolt alone has requests under way.
 const isAsync = (component) => component.kind !== "spout" && component.pendingHighMark > 0;
+
+const meanRequest = (component) => (component.batch.requestSeconds ?? 0) / component.batch.endedRequests;
 
 // What a component has reported by report_metric; the end of a name tells the unit.
 function metricText(name, metric) {

@@ -61,12 +61,12 @@ function drawHeadline(last, topology) {
       last.admitted === false ? "a restart runs it again" : last.pressure === undefined ? "offsets" : `pressure ${decimal(last.pressure)}`,
       last.pressure > 1.5,
     ],
-    ["Failed", compact(sum("failed", spouts)), `${compact(sum("retried"))} retried`],
+    ["Failed", compact(sum("failed", spouts)), `${compact(sum("retries"))} retried`],
     [
       "Dead letters",
-      compact(sum("deadLettered")),
+      compact(sum("deadLetters")),
       `${compact(sum("dropped"))} dropped, ${compact(sum("skipped"))} skipped`,
-      sum("deadLettered") > 0,
+      sum("deadLetters") > 0,
     ],
     ["Errors", compact(sum("errors")), "exceptions", sum("errors") > 0],
   ];

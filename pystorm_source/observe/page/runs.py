@@ -92,7 +92,7 @@ def recorded(path: Path) -> RecordedRun:
         raise OptionError(
             f"FILE cannot be read ({error.strerror}): give a file of the folder in the option progress.path, or of the "
             f"private folder of a driver that runs. Given: {str(path)!r}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         ) from None
     if run.begin is None and not run.records:
         raise OptionError(

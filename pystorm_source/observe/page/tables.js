@@ -37,6 +37,7 @@ const COMPONENT_COLUMNS = [
   ["executed in all", (c) => count(c.total?.executed), true],
   ["mean of a call", (c) => duration(c.execute?.mean), true],
   ["99 % of calls", (c) => duration(c.execute?.p99), true],
+  ["a request takes", (c) => (c.batch?.endedRequests ? duration(meanRequest(c)) : ""), true],
   ["complete, 99 %", (c) => duration(c.complete?.p99), true],
   ["fill of a batch", (c) => decimal(c.batchFill), true],
   ["most pending", (c) => count(c.pendingHighMark), true],
@@ -45,15 +46,15 @@ const COMPONENT_COLUMNS = [
 const LOSS_COLUMNS = [
   ["component", (c) => c.name],
   ["failed", (c) => count(c.total?.failed), true],
-  ["retried", (c) => count(c.total?.retried), true],
+  ["retried", (c) => count(c.total?.retries), true],
   ["timed out", (c) => count(c.total?.timedOut), true],
-  ["dead letters", (c) => count(c.total?.deadLettered), true],
+  ["dead letters", (c) => count(c.total?.deadLetters), true],
   ["of these dropped", (c) => count(c.total?.dropped), true],
   ["skipped", (c) => count(c.total?.skipped), true],
   ["errors", (c) => count(c.total?.errors), true],
 ];
 
-const LOSSES = ["failed", "retried", "timedOut", "deadLettered", "dropped", "skipped", "errors"];
+const LOSSES = ["failed", "retries", "timedOut", "deadLetters", "dropped", "skipped", "errors"];
 
 const EDGE_COLUMNS = [
   ["from", (e) => e.source],

@@ -177,7 +177,7 @@ class _Cuts:
             raise TopologyError(
                 f"align() of spout {key.component!r} must answer an int from {start} to {head} for partition "
                 f"{key.partition!r}, asked to cut [{start}, {head}) at {wish}. Given: {cut!r}",
-                code="PYSTORM_INVALID_ANSWER",
+                code="PYSTORM_INVALID_COMPONENT",
             )
         return cut
 

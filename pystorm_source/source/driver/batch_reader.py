@@ -60,7 +60,7 @@ class PystormBatchReader(DataSourceReader):
                 raise OptionError(
                     f"option 'endingOffsets' lies before the start of {source.index.key(row)}, which is "
                     f"{waits.start[row]}: raise it. Given: {int(ends[row])!r}",
-                    code="PYSTORM_INVALID_OFFSETS",
+                    code="PYSTORM_INVALID_OPTION",
                 )
             at, upto = (Offsets(source.index.section(column), pinned=True) for column in (waits.start, ends))
             found = ranges(at, upto)

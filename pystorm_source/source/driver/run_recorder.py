@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from pystorm_source.channel.reports.endpoint import in_runner
 from pystorm_source.channel.reports.task_report import TaskReport
 from pystorm_source.clock import Clock
+from pystorm_source.counts.summary import ReportSummary
 from pystorm_source.records.bottleneck import bottleneck
 from pystorm_source.records.from_spark import admission_of, tasks_of
 from pystorm_source.records.record import OutageProgress, PystormProgress, TopologyProgress
@@ -76,8 +77,9 @@ class RunRecorder:
     """The record of one run of a query.
 
     ``topology``: the components' counts of a micro-batch, by its number; None if it has no report. ``dropped``: reason
-    → reports that could not be used. ``folder``: option progress.path, empty for the private folder of the driver's
-    JVM alone. ``here``: whether this process is to write. ``outages``: the limits whose circuit breakers are open.
+    → reports that could not be used. ``queue_capacity``: of the receive queues. ``folder``: option progress.path, empty
+    for the private folder of the driver's JVM alone. ``here``: whether this process is to write. ``outages``: the
+    limits whose circuit breakers are open.
 
     Reports of the micro-batch before correct its record until that of the newest one is written: a line of a file
     replaces the one before it, and none further up.
@@ -92,6 +94,7 @@ class RunRecorder:
         clock: Clock,
         topology: Callable[[int], TopologyProgress | None],
         dropped: Callable[[], Mapping[str, int]],
+        queue_capacity: int = 0,
         folder: str = "",
         here: bool | None = None,
         outages: Callable[[], Sequence[OutageProgress]] = tuple,
@@ -101,6 +104,7 @@ class RunRecorder:
         self._clock = clock
         self._topology = topology
         self._dropped = dropped
+        self._queue_capacity = queue_capacity
         self._outages = outages
         self._last: PystormProgress | None = None
         """What the last line was made of."""
@@ -145,7 +149,9 @@ class RunRecorder:
         now = self._clock.monotonic(), self._clock.wall()
         (began, wall), admission = self._answered or (now, {})
         self._answered = None
-        self._batch = RunningBatch(self._next, key, ranges, _timestamp(wall), began, admission)
+        self._batch = RunningBatch(
+            self._next, key, ranges, _timestamp(wall), began, admission, ReportSummary(self._queue_capacity)
+        )
         self._next += 1
 
     @_harmless

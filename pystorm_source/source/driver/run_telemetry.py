@@ -12,6 +12,7 @@ from typing import Any
 from pystorm_source.channel.leases.lease_server import LeaseServer
 from pystorm_source.channel.reports.questions import QuestionListener
 from pystorm_source.channel.reports.receiver import ReportReceiver
+from pystorm_source.channel.reports.server import ReportServer
 from pystorm_source.channel.reports.task_report import TaskReport
 from pystorm_source.clock import Clock
 from pystorm_source.counts.query_counts import QueryCounts
@@ -43,20 +44,24 @@ class RunTelemetry:
         self.receiver = ReportReceiver(
             request.options,
             clock,
-            on_report=self.reported,
-            ask_at=partial(QuestionListener.of_run, plan.name, self.run),
-            leases=self.leases.answer if self.leases is not None else None,
+            make=partial(
+                ReportServer,
+                on_report=self.reported,
+                ask_at=partial(QuestionListener.of_run, plan.name, self.run),
+                leases=self.leases.answer if self.leases is not None else None,
+            ),
         )
         self.recorder = RunRecorder(
             begin_of(plan, output, self.run, self.began, given_options(plan.config, request.options)),
             clock,
             topology=self.counts.topology,
             dropped=lambda: self.receiver.dropped,
+            queue_capacity=plan.queue_capacity,
             folder=request.options.progress_path,
             here=recorded,
             outages=self.leases.outages if self.leases is not None else tuple,
         )
-        self._summary = ReportSummary()
+        self._summary = ReportSummary(plan.queue_capacity)
         self._throttle_log = ThrottleLog(clock)
         self._warned: set[str] = set()
         self._backlog: Backlog | None = None

@@ -1,7 +1,7 @@
 """A micro-batch, as the record of a run comes to know it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pystorm_source.counts.summary import ReportSummary
@@ -18,7 +18,7 @@ class RunningBatch:
     timestamp: str
     began: float
     admission: Mapping[str, Any]
-    summary: ReportSummary = field(default_factory=ReportSummary)
+    summary: ReportSummary
     arrived: float | None = None
     """The last report."""
     seconds: float | None = None

@@ -64,7 +64,7 @@ class DriverSpouts:
                 f"split() of spout {key.component!r} must return at most {parts - 1} ascending ints between {start} "
                 f"and {end} for "
                 f"partition {key.partition!r}. Given: {cuts!r}",
-                code="PYSTORM_INVALID_ANSWER",
+                code="PYSTORM_INVALID_COMPONENT",
             )
         return cuts
 

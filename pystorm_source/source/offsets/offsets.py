@@ -157,7 +157,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
             f"the checkpoint has offsets of version {brief(given['version'])}, this pystorm-source reads version "
             f"{VERSION}: use the "
             f"pystorm-source that wrote it, or {REMEDY}. Given: {_shown(given)}",
-            code="PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION",
+            code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
         )
     _check_checksum(given, components)
     unknown = sorted(set(given) - {"version", "crc", "offsets", "begins", "state", "admission"})

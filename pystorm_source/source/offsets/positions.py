@@ -37,9 +37,9 @@ class Positions:
         try:
             given = json_of(text)
         except ValueError:
-            raise OptionError(f"{form}. Given: {text!r}", code="PYSTORM_INVALID_OFFSETS") from None
+            raise OptionError(f"{form}. Given: {text!r}", code="PYSTORM_INVALID_OPTION") from None
         if not isinstance(given, dict):
-            raise OptionError(f"{form}. Given: {text!r}", code="PYSTORM_INVALID_OFFSETS")
+            raise OptionError(f"{form}. Given: {text!r}", code="PYSTORM_INVALID_OPTION")
         if not given.keys() & spouts.keys():
             given = _in_own_form(form, given, spouts)
         named = {}
@@ -47,11 +47,11 @@ class Positions:
             if component not in spouts:
                 raise OptionError(
                     f"{form}; the spouts with offsets are {sorted(spouts)!r}. Given: {component!r}",
-                    code="PYSTORM_INVALID_OFFSETS",
+                    code="PYSTORM_INVALID_OPTION",
                 )
             if not isinstance(partitions, Mapping):
                 raise OptionError(
-                    f"{form}. Given: {partitions!r} for spout {component!r}", code="PYSTORM_INVALID_OFFSETS"
+                    f"{form}. Given: {partitions!r} for spout {component!r}", code="PYSTORM_INVALID_OPTION"
                 )
             if any(isinstance(offset, dict) for offset in partitions.values()):
                 partitions = spouts[component].named_offsets(partitions) or partitions
@@ -73,13 +73,13 @@ class Positions:
                 raise OptionError(
                     f"option {self.key!r} names a partition that spout {key.component!r} does not have now; it has "
                     f"{_shortened(sorted(there))}. Given: {key.partition!r}",
-                    code="PYSTORM_INVALID_OFFSETS",
+                    code="PYSTORM_INVALID_OPTION",
                 )
             if offset > there[key.partition]:
                 raise OptionError(
                     f"option {self.key!r} lies beyond the end of {key}, which is {there[key.partition]} now: lower it, "
                     f"or say -1 for latest. Given: {offset!r}",
-                    code="PYSTORM_INVALID_OFFSETS",
+                    code="PYSTORM_INVALID_OPTION",
                 )
 
     def of(self, index: PartitionIndex, earliest: Column, latest: Column) -> Column:
@@ -103,7 +103,7 @@ def _in_own_form(
         raise OptionError(
             f"{form}; the spouts {sorted(understood)!r} could all be meant: put the name of one around it. "
             f"Given: {given!r}",
-            code="PYSTORM_INVALID_OFFSETS",
+            code="PYSTORM_INVALID_OPTION",
         )
     return understood or given
 
@@ -114,7 +114,7 @@ def _checked(form: str, partition: str, offset: Any) -> int:
             f"{form}; an offset is an int of at least 0, or -2 for earliest, -1 for latest. Given: {offset!r} for "
             "partition "
             f"{partition!r}",
-            code="PYSTORM_INVALID_OFFSETS",
+            code="PYSTORM_INVALID_OPTION",
         )
     return offset
 

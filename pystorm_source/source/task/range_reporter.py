@@ -7,9 +7,9 @@ from functools import partial
 
 from pyspark import TaskContext
 
+from pystorm_source.channel.client import client
 from pystorm_source.channel.reports.endpoint import Runner
 from pystorm_source.channel.reports.protocol import MOST_BODY
-from pystorm_source.channel.reports.sender import client
 from pystorm_source.channel.reports.task_report import RangeReport, encode
 from pystorm_source.clock import Clock
 from pystorm_source.plan.plan import Plan
@@ -17,9 +17,8 @@ from pystorm_source.records.standstill import encoded
 from pystorm_source.source.task.range_partition import RangePartition
 from pystorm_source.source.task.range_state import range_state
 from pystorm_source.spark.query_batch import QueryBatch
-from pystorm_source.worker.component_columns import ComponentColumns
 from pystorm_source.worker.component_counts import failed_columns
-from pystorm_source.worker.run_counts import NOTHING, RunCounts
+from pystorm_source.worker.run_counts import RunCounts
 from pystorm_source.worker.worker import Worker
 
 logger = logging.getLogger("pystorm.source")
@@ -45,7 +44,7 @@ class RangeReporter:
             runner = self._runner(task)
             if runner is None:
                 return nullcontext()
-            return client(runner).reading(partial(self._state, worker, task, threading.get_ident()))
+            return client(runner).reports.reading(partial(self._state, worker, task, threading.get_ident()))
         except Exception:
             logger.debug("the range %r cannot be asked about", self._partition, exc_info=True)
             return nullcontext()
@@ -70,7 +69,7 @@ class RangeReporter:
             runner = self._runner(task)
             if runner is None:
                 return
-            counts, components = self._counts(worker, error)
+            counts = self._counts(worker, error)
             report = RangeReport.of(
                 counts,
                 batch=self._partition.batch,
@@ -81,11 +80,10 @@ class RangeReporter:
                 attempt=task.attemptNumber() if task is not None else 0,
                 offsets=self._offsets(counts) if error is None else 0,
                 seconds=seconds,
-                components=components,
                 broken_off=error is not None,
                 query=QueryBatch.of(task) if self._partition.is_first else None,
             )
-            client(runner).send(encode(report))
+            client(runner).reports.send(encode(report))
         except Exception:
             logger.debug("the range %r is not reported", self._partition, exc_info=True)
 
@@ -93,12 +91,11 @@ class RangeReporter:
         endpoint = self._partition.report_to
         return endpoint.runner_of(task) if endpoint is not None else None
 
-    def _counts(self, worker: Worker | None, error: Exception | None) -> tuple[RunCounts, ComponentColumns]:
+    def _counts(self, worker: Worker | None, error: Exception | None) -> RunCounts:
+        counts = worker.last_run() if worker is not None else RunCounts()
         if error is None:
-            assert worker is not None
-            return worker.last_run(), worker.last_components()
-        columns = worker.last_components() if worker is not None else None
-        return NOTHING, failed_columns(columns, self._plan, error, self._clock.wall())
+            return counts
+        return RunCounts(components=failed_columns(counts.components, self._plan, error, self._clock.wall()))
 
     def _offsets(self, counts: RunCounts) -> int:
         size = self._partition.end - self._partition.start

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cython_core.arrow.byte_column import all_none
+from cython_core.arrow.row_batch import all_none
 from pystorm_source.clock import Clock
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.kafka.client_events import ClientEvents

@@ -244,6 +244,6 @@ def named_by_partition(key: str, given: Any, least: int, text: Any = None) -> di
         raise OptionError(
             f'option {key!r} is JSON such as {{"orders": {{"0": 23, "1": 42}}}}, an int of at least {least} for each '
             f"partition. Given: {given if text is None else text!r}",
-            code="PYSTORM_INVALID_OFFSETS",
+            code="PYSTORM_INVALID_OPTION",
         )
     return named

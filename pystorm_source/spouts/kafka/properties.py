@@ -89,14 +89,14 @@ def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
         if key in properties:
             raise OptionError(
                 f"option 'kafka.{key}' is not supported: {why}. Leave it out. Given: {properties[key]!r}",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
     for names, remedy in OF_JAVA.items():
         for key in filter(names.fullmatch, properties):
             raise OptionError(
                 f"option 'kafka.{key}' is of the Java client, and librdkafka reads Kafka here: {remedy}. Given: "
                 f"{shown(key, properties[key])}",
-                code="PYSTORM_OPTION_NOT_SUPPORTED",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
     if not properties.get("bootstrap.servers", "").strip():
         raise OptionError(
@@ -111,7 +111,7 @@ def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
         raise OptionError(
             "option 'kafka.sasl.mechanism': AWS_MSK_IAM is a class of Java's, and MSK takes OAUTHBEARER for IAM, too: "
             f"{_SASL_REMEDY}. Given: 'AWS_MSK_IAM'",
-            code="PYSTORM_OPTION_NOT_SUPPORTED",
+            code="PYSTORM_OPTIONS_CONFLICT",
         )
     _translate_jaas(properties)
     _translate_stores(properties)
@@ -177,7 +177,7 @@ def _translate_jaas(properties: dict[str, str]) -> None:
         raise OptionError(
             "option 'kafka.sasl.jaas.config' is of the Java client; PlainLoginModule and ScramLoginModule are "
             f"translated. Instead of others {_SASL_REMEDY}. Given: {module}",
-            code="PYSTORM_OPTION_NOT_SUPPORTED",
+            code="PYSTORM_OPTIONS_CONFLICT",
         )
     entries = {key: double or single or bare for key, double, single, bare in _JAAS_ENTRY.findall(found[2])}
     if not {"username", "password"} <= entries.keys():
@@ -201,7 +201,7 @@ def _translate_stores(properties: dict[str, str]) -> None:
         raise OptionError(
             f"option 'kafka.ssl.truststore.location': librdkafka reads no truststore of Java's: {_PEM_REMEDY}. "
             f"Given: {location!r}",
-            code="PYSTORM_OPTION_NOT_SUPPORTED",
+            code="PYSTORM_OPTIONS_CONFLICT",
         )
     _move(properties, location, "ssl.ca.location")
     _move(properties, properties.pop("ssl.truststore.certificates", None), "ssl.ca.pem")
@@ -219,7 +219,7 @@ def _translate_stores(properties: dict[str, str]) -> None:
         raise OptionError(
             f"option 'kafka.ssl.keystore.location': librdkafka reads PKCS#12 (kafka.ssl.keystore.type=PKCS12) and PEM, "
             f"no JKS: {_PEM_REMEDY}. Given: {location!r}",
-            code="PYSTORM_OPTION_NOT_SUPPORTED",
+            code="PYSTORM_OPTIONS_CONFLICT",
         )
 
 

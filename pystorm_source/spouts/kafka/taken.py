@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cython_core.arrow.byte_column import ByteColumn
+from cython_core.arrow.row_batch import ByteColumn
 
 SIDES = ("key", "value")
 

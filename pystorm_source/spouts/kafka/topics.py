@@ -234,7 +234,7 @@ class KafkaTopics:
                 "no record is as late as startingTimestamp or startingOffsetsByTimestamp wants in "
                 f"{', '.join(late[:20])}: name an earlier time, or set startingOffsetsByTimestampStrategy=latest. "
                 f"Given: {times.named if times.everywhere is None else times.everywhere!r}",
-                code="PYSTORM_INVALID_OFFSETS",
+                code="PYSTORM_INVALID_OPTION",
             )
         return {each: latest[each] if offset < 0 else offset for each, offset in begins.items()}
 

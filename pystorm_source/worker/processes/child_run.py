@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.links.link_end import LinkEnd
-from cython_core.schedulers.inline_scheduler import InlineScheduler
-from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler
 from pystorm_source.clock import Clock
 from pystorm_source.worker.processes.frames import Kind, pack
 from pystorm_source.worker.processes.link_spout import Inbox, Outbox

@@ -5,8 +5,8 @@ from threading import Event, Thread
 
 import pytest
 
-from pystorm_source.channel.leases import lease_client
-from pystorm_source.channel.leases.lease_client import LeaseClient
+from pystorm_source.channel.client import RunnerClient
+from pystorm_source.channel.leases import lessor
 from pystorm_source.channel.leases.lease_server import LeaseServer
 from pystorm_source.channel.leases.messages import Granted, Wish, encode, granted_decoder
 from pystorm_source.channel.reports.endpoint import Runner
@@ -53,7 +53,7 @@ def serve():
 
 def limits_of(given, runner):
     limits = WorkerLimits(given, SystemClock())
-    client = LeaseClient(runner)
+    client = RunnerClient(runner).permits
     limits.lease_from(client)
     return limits.permits("api"), client
 
@@ -132,7 +132,7 @@ def test_the_probe_of_a_process_that_is_killed_is_given_to_another_at_once(serve
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_that_names_the_ways_out(monkeypatch):
-    monkeypatch.setattr(lease_client, "UNREACHABLE_SECONDS", 0.5)
+    monkeypatch.setattr(lessor, "UNREACHABLE_SECONDS", 0.5)
     given = options()
     permits, client = limits_of(given, Runner("127.0.0.1", 1, TOKEN))
     caller = Caller(permits, [], time.monotonic() + 30)
@@ -166,21 +166,39 @@ def test_a_wish_that_is_none_is_dropped(serve):
 def test_the_clocks_of_two_machines_may_differ():
     """The server's clock is 1000 s ahead: the times of permits are the client's."""
     clock = ManualClock(50.0)
-    client = LeaseClient(Runner("127.0.0.1", 1, TOKEN), clock)
+    client = RunnerClient(Runner("127.0.0.1", 1, TOKEN), clock).permits
     permits = Permits(options().limits["api"], clock, client)
     one = client._of(permits)
     one.wants, one.sent, one.asked = True, 50.0, 1
     clock.advance(0.2)
     waiter = permits.take(lambda: None)
-    client._took(encode(Granted(limit="api", now=1050.1, first=1050.5, count=1, apart=0.01, again=1050.1)))
+    client.took(encode(Granted(limit="api", now=1050.1, first=1050.5, count=1, apart=0.01, again=1050.1)))
     client.close()
 
     assert waiter.time == pytest.approx(50.5)
 
 
+def test_a_late_answer_is_not_taken_for_that_of_the_next_wish():
+    """Its permits would be used at a wrong time, and those of the right answer would be lost."""
+    clock = ManualClock(50.0)
+    client = RunnerClient(Runner("127.0.0.1", 1, TOKEN), clock).permits
+    permits = Permits(options().limits["api"], clock, client)
+    one = client._of(permits)
+    one.wants, one.sent, one.asked, one.question = True, 52.0, 1, 2
+    clock.advance(2.1)
+    waiter = permits.take(lambda: None)
+    late = Granted(limit="api", now=1050.1, first=1052.9, count=1, apart=0.01, again=1050.1, probe=7, question=1)
+    client.took(encode(late))
+    assert (waiter.time, one.sent, one.wish.probe, one.wish.works) == (None, 52.0, 7, None)
+    client.took(encode(Granted(limit="api", now=1052.1, first=1052.3, count=1, apart=0.01, again=1052.1, question=2)))
+    client.close()
+
+    assert waiter.time == pytest.approx(52.3, abs=0.1)
+
+
 def test_what_a_wish_says_survives_a_connection_that_breaks():
     clock = ManualClock(50.0)
-    client = LeaseClient(Runner("127.0.0.1", 1, TOKEN), clock)
+    client = RunnerClient(Runner("127.0.0.1", 1, TOKEN), clock).permits
     permits = Permits(options().limits["api"], clock, client)
     one = client._of(permits)
     client._failed(one, Wish("api", good=3, bad=2, error="late", probe=7, works=False))
@@ -221,7 +239,7 @@ def test_a_call_that_begins_to_wait_while_the_client_finds_that_none_does_is_ask
     given = options()
     _, runner = serve(given)
     permits, client = limits_of(given, runner)
-    monkeypatch.setattr(client, "_wake", lambda: None)  # its thread does not run: this one takes its turns
+    monkeypatch.setattr(client._thread, "wake", lambda: None)  # its thread does not run: this one takes its turns
     one = client._of(permits)
     one.wants = True
     beside = []
@@ -234,6 +252,6 @@ def test_a_call_that_begins_to_wait_while_the_client_finds_that_none_does_is_ask
         return 0
 
     monkeypatch.setattr(permits, "wanted", wanted)
-    client._send_due()
+    client._ask_due()
     beside[0].join(10)
     assert one.wants

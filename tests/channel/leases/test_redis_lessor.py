@@ -5,14 +5,13 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
-from pystorm_source.channel.leases import redis_lessor as module
+from pystorm_source.channel.leases import lessor as lessors
 from pystorm_source.channel.leases.checks import check_limits
-from pystorm_source.channel.leases.redis_lessor import RedisLessor, RedisPlace
+from pystorm_source.channel.leases.redis_lessor import RETRY_SECONDS, RedisLessor, RedisPlace
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.limits.permits import Permits
@@ -123,7 +122,7 @@ def test_a_breaker_opens_and_closes_by_one_call(redis):
 
 
 def test_a_redis_that_cannot_be_reached_is_an_error_that_names_the_ways_out(monkeypatch):
-    monkeypatch.setattr(module, "UNREACHABLE_SECONDS", 0.5)
+    monkeypatch.setattr(lessors, "UNREACHABLE_SECONDS", 0.5)
     port = free_port()
     permits, lessor = permits_of(options_of(f"redis://u:pa%2Fss@127.0.0.1:{port}/0", RATE))
     caller = Caller(permits, [], time.monotonic() + 30)
@@ -143,16 +142,16 @@ def test_a_short_outage_is_waited_out():
     options = options_of("redis://127.0.0.1:1/0", RATE)
     lessor = RedisLessor(place_of(options), clock)
     permits = Permits(options.limits["api"], clock, lessor)
-    lessor._thread = threading.current_thread()  # none that asks by itself
+    lessor._thread.wake = lambda: None  # no thread that asks by itself
     waiter = permits.take(lambda: None)
     one = lessor._of(permits)
     for _ in range(3):
-        lessor._serve(one)
-        assert one.due(clock.now) == clock.now + module.RETRY_SECONDS
+        lessor.turn()
+        assert one.due() == clock.now + RETRY_SECONDS
         clock.advance(6.0)
     assert waiter.error is None
     clock.advance(3.0)
-    lessor._serve(one)
+    lessor.turn()
     assert isinstance(waiter.error, WorldError)
 
 

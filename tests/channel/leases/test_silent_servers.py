@@ -10,8 +10,9 @@ import time
 
 import pytest
 
-from pystorm_source.channel.leases import lease_client, redis_lessor, redis_schedule
-from pystorm_source.channel.leases.lease_client import LeaseClient
+from pystorm_source.channel.client import RunnerClient
+from pystorm_source.channel.leases import lessor as lessors
+from pystorm_source.channel.leases import redis_schedule
 from pystorm_source.channel.leases.messages import Granted, encode
 from pystorm_source.channel.leases.redis_lessor import RedisLessor, RedisPlace
 from pystorm_source.channel.leases.redis_schedule import RedisSchedule
@@ -61,9 +62,9 @@ def permits_process():
 
 
 def test_a_driver_that_is_stopped_is_an_error_and_gives_permits_again_when_it_goes_on(permits_process, monkeypatch):
-    monkeypatch.setattr(lease_client, "UNREACHABLE_SECONDS", 2.5)
+    monkeypatch.setattr(lessors, "UNREACHABLE_SECONDS", 2.5)
     process, port = permits_process
-    client = LeaseClient(Runner("127.0.0.1", port, TOKEN.encode()))
+    client = RunnerClient(Runner("127.0.0.1", port, TOKEN.encode())).permits
     caller, times = called_from(client)
     until(lambda: len(times) > 20)
     os.kill(process.pid, signal.SIGSTOP)
@@ -77,7 +78,7 @@ def test_a_driver_that_is_stopped_is_an_error_and_gives_permits_again_when_it_go
 
 
 def test_a_redis_that_is_stopped_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(redis_lessor, "UNREACHABLE_SECONDS", 1.0)
+    monkeypatch.setattr(lessors, "UNREACHABLE_SECONDS", 1.0)
     with redis_process(tmp_path) as redis:
         lessor = RedisLessor(RedisPlace(f"{redis.url}?socket_timeout=0.5", "p", 50, 5.0))
         caller, times = called_from(lessor)
@@ -129,7 +130,7 @@ def drips(connection):
 def test_a_redis_that_drips_is_an_error(answering, monkeypatch):
     """Each byte comes within the time-out of the socket."""
     monkeypatch.setattr(redis_schedule, "DEADLINE_SECONDS", 0.6)
-    monkeypatch.setattr(redis_lessor, "UNREACHABLE_SECONDS", 2.0)
+    monkeypatch.setattr(lessors, "UNREACHABLE_SECONDS", 2.0)
     lessor = RedisLessor(RedisPlace(answering(drips), "p", 50, 5.0))
     caller, _ = called_from(lessor)
     assert "has not reached the Redis" in error_of(caller, 15)
@@ -157,10 +158,10 @@ def test_a_redis_that_gives_more_than_was_asked_for_is_refused(answering):
 
 
 def test_a_driver_that_gives_more_than_was_asked_for_gives_as_many_as_that():
-    client = LeaseClient(Runner("127.0.0.1", 1, b""))
+    client = RunnerClient(Runner("127.0.0.1", 1, b"")).permits
     permits = Permits(OPTIONS.limits["api"], SystemClock(), client)
     one = client._of(permits)
     one.sent, one.asked = time.monotonic(), 3
-    client._took(encode(Granted(limit="api", now=0.0, first=1e9, count=20_000_000, apart=1.0)))
+    client.took(encode(Granted(limit="api", now=0.0, first=1e9, count=20_000_000, apart=1.0)))
     client.close()
     assert len(permits._in_hand) == 3

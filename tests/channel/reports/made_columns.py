@@ -33,13 +33,13 @@ def columns(components, seed=3, buckets=4, metrics=10, errors=1):
         acked=all_of_them,
         emitted=all_of_them,
         edges=all_of_them[1:],
-        busy=drawn(100_000),
-        published=all_of_them,
-        batches=(12,) * components,
-        queue_high=drawn(1000),
-        pending_high=(rows,),
+        busy_seconds=tuple(micros / 1e6 for micros in drawn(100_000)),
+        tuples_published=all_of_them,
+        batches_published=(12,) * components,
+        queue_high_mark=drawn(1000),
+        pending_high_mark=(rows,),
         failed=(3,),
-        retried=(3,),
+        retries=(3,),
         errors=(0, 3),
         execute=tuple(number for component in range(components) for number in spread(component)),
         execute_total=drawn(10**8),
@@ -47,7 +47,9 @@ def columns(components, seed=3, buckets=4, metrics=10, errors=1):
         complete=tuple(spread(0)),
         complete_total=(10**9,),
         complete_longest=(10**8,),
-        stalls={"downstream_full": drawn(10**5), "input_empty": drawn(10**5)},
+        stall_seconds={
+            reason: tuple(micros / 1e6 for micros in drawn(10**5)) for reason in ("downstream_full", "input_empty")
+        },
         metrics=tuple(
             MetricDelta(component=i % components, name=f"seen {i}", count=rows, sum=float(rows), last=1)
             for i in range(metrics)

@@ -4,7 +4,8 @@ import socket
 import time
 
 from pystorm_source.channel.reports.protocol import GREETING_BYTES, frame, nonce_of
-from pystorm_source.channel.reports.task_report import Latency, QueueHighMark, RangeReport, encode
+from pystorm_source.channel.reports.task_report import Latency, RangeReport, encode
+from pystorm_source.worker.component_columns import ComponentColumns
 
 TOKEN = b"a token of thirty-two characters"
 DEADLINE = 20.0
@@ -24,12 +25,10 @@ def report(**changes):
         rows=100,
         seconds=0.5,
         stalls={"downstream_full": 0.1},
-        queue_high_mark=QueueHighMark(count=3, capacity=1024),
         acked=100,
         failed=0,
-        retries=0,
-        dead_letters=0,
         latency=Latency(p50=1e-6, p95=2e-6, p99=3e-6),
+        components=ComponentColumns(queue_high_mark=(3,)),
     )
     return RangeReport(**{**told, **changes})
 

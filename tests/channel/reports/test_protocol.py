@@ -1,9 +1,14 @@
 """Frames: those of this connection in this order, and nothing else."""
 
+import hmac
+import os
+import threading
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pystorm_source.channel.reports import protocol
 from pystorm_source.channel.reports.protocol import (
     GREETING_BYTES,
     MOST_BODY,
@@ -104,3 +109,33 @@ def test_a_greeting_is_a_magic_word_and_a_nonce():
     for wrong in (b"", NONCE, greeting(NONCE)[:-1], greeting(NONCE) + b"x", b"HTTP/1.1" + NONCE):
         with pytest.raises(FrameRefused, match="no greeting"):
             nonce_of(wrong)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_no_process_is_forked_while_a_frame_is_signed(monkeypatch):
+    """OpenSSL's locks would stay held in the child."""
+    begun, ends, digest = threading.Event(), threading.Event(), hmac.digest
+
+    def slow(*arguments):
+        begun.set()
+        ends.wait(20)
+        return digest(*arguments)
+
+    def forks():
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        statuses.append(os.waitpid(child, 0)[1])
+
+    statuses = []
+    monkeypatch.setattr(protocol.hmac, "digest", slow)
+    threads = [threading.Thread(target=frame, args=(TOKEN, NONCE, 0, b"")), threading.Thread(target=forks)]
+    threads[0].start()
+    assert begun.wait(20)
+    threads[1].start()
+    threads[1].join(0.2)
+    assert statuses == []
+    ends.set()
+    for thread in threads:
+        thread.join(20)
+    assert statuses == [0]

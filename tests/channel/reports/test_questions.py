@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pystorm_source.channel.client import RunnerClient
 from pystorm_source.channel.reports.endpoint import Runner
 from pystorm_source.channel.reports.protocol import (
     ASK,
@@ -23,7 +24,6 @@ from pystorm_source.channel.reports.protocol import (
     greeting,
 )
 from pystorm_source.channel.reports.questions import QuestionListener
-from pystorm_source.channel.reports.sender import FeedbackClient
 from pystorm_source.channel.reports.server import ReportServer
 from pystorm_source.records.question import ask
 from pystorm_source.records.standstill import RangeState, TaskState, decoded, encoded
@@ -51,7 +51,7 @@ def server(path):
 
 
 def connected(server):
-    sender = FeedbackClient(Runner(*server.address, TOKEN))
+    sender = RunnerClient(Runner(*server.address, TOKEN)).reports
     assert sender.send(body(), LONG)
     wait_until(server.take, "the report that says hello")
     return sender
@@ -70,7 +70,7 @@ def test_a_range_that_is_read_answers_and_the_runner_names_itself(server, path):
 
 
 def test_the_first_range_of_a_process_opens_the_connection(server, path):
-    sender = FeedbackClient(Runner(*server.address, TOKEN))
+    sender = RunnerClient(Runner(*server.address, TOKEN)).reports
     with sender.reading(lambda: encoded(RANGE)):
         wait_until(lambda: [each.ranges for each in ask([path], LONG)] == [(RANGE,)], "the answer")
 
@@ -148,7 +148,8 @@ class Pretender:
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.answers = []
-        self.sender = FeedbackClient(Runner(*self.listener.getsockname(), TOKEN))
+        self.client = RunnerClient(Runner(*self.listener.getsockname(), TOKEN))
+        self.sender = self.client.reports
 
     def tries(self, data, token=TOKEN):
         """Sends the data after the greeting; what the process sends until it closes, or is done with it."""
@@ -182,14 +183,14 @@ class Pretender:
 def pretender():
     made = Pretender()
     yield made
-    made.sender.close()
+    made.client.close()
     made.listener.close()
 
 
 def test_a_question_of_the_runner_is_answered(pretender):
     answer = pretender.tries(lambda nonce: frame(TOKEN, nonce, 0, ASK))
     assert encoded(RANGE) in answer
-    assert pretender.answers.pop() == "pystorm-reports"
+    assert pretender.answers.pop() == "pystorm-channel"
 
 
 RECORDED = frame(TOKEN, b"another connection's nonce......", 0, ASK)

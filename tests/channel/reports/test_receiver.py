@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
+from pystorm_source.channel.client import RunnerClient
 from pystorm_source.channel.reports.receiver import ReportReceiver
-from pystorm_source.channel.reports.sender import FeedbackClient
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.options import SourceOptions, parse
@@ -50,7 +50,7 @@ def test_a_ticket_leads_reports_to_where_they_are_taken(feedback):
     assert listening() == 1
     assert endpoint.host == "127.0.0.1"
     assert len(endpoint.token) == 32
-    assert FeedbackClient(endpoint.runner(None)).send(body(rows=3), 20.0)
+    assert RunnerClient(endpoint.runner(None)).reports.send(body(rows=3), 20.0)
     found = []
     wait_until(lambda: found.extend(here.take()) or found)
     assert found[0].rows == 3
@@ -66,7 +66,7 @@ def test_every_reader_has_a_token_and_a_port_of_its_own(feedback):
 def test_on_a_cluster_tasks_are_sent_to_where_spark_says_that_the_driver_is(feedback):
     endpoint = feedback(command=["java", "--master", "yarn"]).endpoint()
     assert endpoint.host == ""
-    assert FeedbackClient(endpoint.runner("127.0.0.1")).send(body(), 20.0)
+    assert RunnerClient(endpoint.runner("127.0.0.1")).reports.send(body(), 20.0)
 
 
 def test_off_means_no_socket_and_no_thread(feedback):
@@ -97,7 +97,7 @@ def test_after_close_there_is_no_ticket(feedback):
     here.close()
     assert here.endpoint() is None
     assert here.take() == []
-    assert not FeedbackClient(runner).send(body(), 20.0)
+    assert not RunnerClient(runner).reports.send(body(), 20.0)
 
 
 def test_where_the_server_has_ended_by_an_error_another_one_begins(feedback, caplog):
@@ -109,14 +109,14 @@ def test_where_the_server_has_ended_by_an_error_another_one_begins(feedback, cap
         raise MemoryError
 
     here._server._connections._accept = here._server._connections._seconds_left = breaks
-    FeedbackClient(first.runner(None)).send(body(), 0.0)
+    RunnerClient(first.runner(None)).reports.send(body(), 0.0)
     wait_until(lambda: listening() == 0)
     assert "reports of tasks are not received any more" in caplog.text
     assert here.endpoint() is None, "not at every trigger"
     clock.advance(10.0)
     second = here.endpoint()
     assert second.token != first.token
-    assert FeedbackClient(second.runner(None)).send(body(), 20.0)
+    assert RunnerClient(second.runner(None)).reports.send(body(), 20.0)
     assert here.endpoint() is second
 
 

@@ -8,12 +8,13 @@ from contextlib import closing, suppress
 
 import pytest
 
+from pystorm_source.channel import client as clients
+from pystorm_source.channel.client import RunnerClient, client
 from pystorm_source.channel.reports import link
-from pystorm_source.channel.reports import sender as feedback_client
 from pystorm_source.channel.reports.connections import ServerLimits
 from pystorm_source.channel.reports.endpoint import Runner
 from pystorm_source.channel.reports.protocol import GREETING_BYTES, MOST_BODY, greeting
-from pystorm_source.channel.reports.sender import MOST_QUEUED, FeedbackClient, client
+from pystorm_source.channel.reports.sender import MOST_QUEUED
 from pystorm_source.channel.reports.server import ReportServer
 from pystorm_source.clock import ManualClock
 from testbed.ports import free_port
@@ -57,7 +58,7 @@ def silent():
 
 def test_reports_leave_at_once_over_one_connection(serve):
     server = serve(connections=1, unauthenticated=1)
-    sender = FeedbackClient(runner_of(server))
+    sender = RunnerClient(runner_of(server)).reports
     for n in range(20):
         assert sender.send(body(rows=n), LONG)
     assert taken(server, 20) == list(range(20))
@@ -69,14 +70,14 @@ def test_queries_of_one_process_have_a_connection_each_those_used_last(serve):
     threads = threading.active_count()
     for n in range(3):
         for server in servers:
-            assert client(runner_of(server)).send(body(rows=n), LONG)
+            assert client(runner_of(server)).reports.send(body(rows=n), LONG)
     assert [taken(server, 3) for server in servers] == [[0, 1, 2]] * 6
     wait_until(lambda: threading.active_count() <= threads + 4)
     assert client(runner_of(servers[5])) is client(runner_of(servers[5]))
 
 
 def test_a_silent_runner_costs_one_task_a_moment_and_the_next_ones_nothing(silent):
-    sender = FeedbackClient(silent)
+    sender = RunnerClient(silent).reports
     started = time.monotonic()
     assert not sender.send(body(), 0.05)
     assert time.monotonic() - started >= 0.05
@@ -89,15 +90,15 @@ def test_a_silent_runner_costs_one_task_a_moment_and_the_next_ones_nothing(silen
 
 def test_a_silent_runner_does_not_hold_up_the_reports_to_others(serve, silent):
     server = serve()
-    client(silent).send(body(), 0.0)
-    assert client(runner_of(server)).send(body(), LONG)
-    assert client(silent)._link._pause == 0.0, "it is still waited for"
+    client(silent).reports.send(body(), 0.0)
+    assert client(runner_of(server)).reports.send(body(), LONG)
+    assert client(silent).reports._link._pause == 0.0, "it is still waited for"
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "127.0.0.1", "", "x" * 300, "a\0b", "\udc80"], ids=ascii)
 def test_who_cannot_be_reached_is_tried_now_and_then(host):
     clock = ManualClock()
-    sender = FeedbackClient(Runner(host, free_port(), TOKEN), clock)
+    sender = RunnerClient(Runner(host, free_port(), TOKEN), clock).reports
     link, tries = sender._link, []
     for seconds in (0.0, 0.5, 0.6, 1.0, 1.1, 3.9, 100.0):
         clock.advance(seconds)
@@ -110,7 +111,7 @@ def test_who_cannot_be_reached_is_tried_now_and_then(host):
 
 def test_a_runner_that_was_restarted_is_found_again(serve):
     first, clock = serve(), ManualClock()
-    sender = FeedbackClient(runner_of(first), clock)
+    sender = RunnerClient(runner_of(first), clock).reports
     assert sender.send(body(), LONG)
     first.close()
     assert not sender.send(body(), LONG)
@@ -124,7 +125,7 @@ def test_a_runner_that_was_restarted_is_found_again(serve):
 
 def test_a_connection_that_the_runner_has_closed_is_opened_anew_without_loss(serve):
     server = serve(idle_seconds=0.05)
-    sender = FeedbackClient(runner_of(server))
+    sender = RunnerClient(runner_of(server)).reports
     for n in range(3):
         assert sender.send(body(rows=n), LONG)
         assert taken(server, 1) == [n]
@@ -133,7 +134,7 @@ def test_a_connection_that_the_runner_has_closed_is_opened_anew_without_loss(ser
 
 def test_an_impostor_gets_no_report(serve):
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        sender = FeedbackClient(Runner(*listener.getsockname(), TOKEN))
+        sender = RunnerClient(Runner(*listener.getsockname(), TOKEN)).reports
         sender.send(body(), 0.0)
         caller, _ = listener.accept()
         with closing(caller):
@@ -144,7 +145,7 @@ def test_an_impostor_gets_no_report(serve):
 def test_a_greeting_that_drips_is_given_up(monkeypatch):
     monkeypatch.setattr(link, "_DEADLINE_SECONDS", 0.2)
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        sender = FeedbackClient(Runner(*listener.getsockname(), TOKEN))
+        sender = RunnerClient(Runner(*listener.getsockname(), TOKEN)).reports
         sender.send(body(), 0.0)
         caller, _ = listener.accept()
         with closing(caller):
@@ -158,7 +159,7 @@ def test_a_greeting_that_drips_is_given_up(monkeypatch):
 
 
 def test_a_report_that_is_too_long_is_none(serve):
-    sender = FeedbackClient(runner_of(serve()))
+    sender = RunnerClient(runner_of(serve())).reports
     assert not sender.send(b"x" * (MOST_BODY + 1), LONG)
     assert sender.send(body(), LONG), "it has done no harm"
 
@@ -167,13 +168,13 @@ def test_a_report_that_is_too_long_is_none(serve):
 def test_a_forked_process_has_a_client_of_its_own(serve):
     server = serve()
     runner = runner_of(server)
-    assert client(runner).send(body(rows=0), LONG)
+    assert client(runner).reports.send(body(rows=0), LONG)
     child = os.fork()
     if child == 0:
-        sent = client(runner).send(body(rows=1), LONG)
+        sent = client(runner).reports.send(body(rows=1), LONG)
         os._exit(0 if sent else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert client(runner).send(body(rows=2), LONG), "the child has closed a copy only"
+    assert client(runner).reports.send(body(rows=2), LONG), "the child has closed a copy only"
     assert sorted(taken(server, 3)) == [0, 1, 2]
     assert server.dropped == {}
 
@@ -181,12 +182,12 @@ def test_a_forked_process_has_a_client_of_its_own(serve):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_in_the_midst_of_sending_hangs_nobody(serve, silent):
     server = serve()
-    client(silent).send(body(), 0.0)
+    client(silent).reports.send(body(), 0.0)
     children = []
     for n in range(10):
         child = os.fork()
         if child == 0:
-            os._exit(0 if client(runner_of(server)).send(body(rows=n), LONG) else 1)
+            os._exit(0 if client(runner_of(server)).reports.send(body(rows=n), LONG) else 1)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 10
     assert sorted(taken(server, 10)) == list(range(10))
@@ -194,7 +195,7 @@ def test_a_fork_in_the_midst_of_sending_hangs_nobody(serve, silent):
 
 def test_tasks_of_several_threads_share_the_client(serve):
     server = serve()
-    shared = FeedbackClient(runner_of(server))
+    shared = RunnerClient(runner_of(server)).reports
     senders = [threading.Thread(target=shared.send, args=(body(rows=n), LONG)) for n in range(10)]
     for sender in senders:
         sender.start()
@@ -205,7 +206,7 @@ def test_tasks_of_several_threads_share_the_client(serve):
 
 def test_the_token_is_in_no_log(caplog):
     caplog.set_level("DEBUG")
-    sender = FeedbackClient(Runner("127.0.0.1", free_port(), TOKEN))
+    sender = RunnerClient(Runner("127.0.0.1", free_port(), TOKEN)).reports
     assert not sender.send(body(), LONG)
     assert "a report did not leave for Runner(host='127.0.0.1'" in caplog.text
-    assert TOKEN.decode() not in caplog.text + repr(sender) + repr(feedback_client._clients)
+    assert TOKEN.decode() not in caplog.text + repr(sender) + repr(clients._clients)

@@ -10,9 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from tests.core.wired import Collect, Keep, Numbers, Part, Pass, Wired, slice_of
 from tests.sizes import sized
+
+
+class FailsAll(BoltBase):
+    def process(self, tup):
+        self.fail(tup)
 
 
 def line(*classes, rows=((1,), (2,), (3,)), ids=("a", "b", "c"), **sizes):
@@ -45,11 +50,7 @@ def test_a_spout_alone_is_acked_at_the_emit():
 
 
 def test_what_has_no_id_is_told_to_nobody():
-    class Fails(BoltBase):
-        def process(self, tup):
-            self.fail(tup)
-
-    wired = line(Pass, Fails, ids=(None, None, None))
+    wired = line(Pass, FailsAll, ids=(None, None, None))
     assert told(wired) == []
     assert wired.named["b1"][0].untracked_fails == 3
 
@@ -59,10 +60,6 @@ def test_a_failed_tuple_fails_its_tree_once_however_many_follow():
         def process(self, tup):
             for n in range(5):
                 self.emit((n,))
-
-    class FailsAll(BoltBase):
-        def process(self, tup):
-            self.fail(tup)
 
     assert told(line(Splits, FailsAll)) == [("fail", "a"), ("fail", "b"), ("fail", "c")]
 
@@ -92,12 +89,8 @@ def test_an_unanchored_emit_belongs_to_no_tree():
         def process(self, tup):
             self.emit(tup.values)
 
-    class Fails(BoltBase):
-        def process(self, tup):
-            self.fail(tup)
-
     for bolt in (Frees, NoAnchor):
-        assert told(line(bolt, Fails)) == [("ack", "a"), ("ack", "b"), ("ack", "c")]
+        assert told(line(bolt, FailsAll)) == [("ack", "a"), ("ack", "b"), ("ack", "c")]
 
 
 def test_a_tuple_that_is_kept_holds_its_tree_open():
@@ -131,13 +124,9 @@ def test_a_join_belongs_to_the_trees_of_all_its_anchors():
                 self.ack(second)
                 self.held = []
 
-    class Fails(BoltBase):
-        def process(self, tup):
-            self.fail(tup)
-
     rows, ids = [(n,) for n in range(4)], "wxyz"
     assert sorted(told(line(Pairs, Collect, rows=rows, ids=ids))) == [("ack", i) for i in ids]
-    assert sorted(told(line(Pairs, Fails, rows=rows, ids=ids))) == [("fail", i) for i in ids]
+    assert sorted(told(line(Pairs, FailsAll, rows=rows, ids=ids))) == [("fail", i) for i in ids]
 
 
 def test_the_same_id_may_be_in_flight_twice():
@@ -313,10 +302,6 @@ def test_trees_and_ids_leave_nothing_behind():
 
 
 def test_failed_attempts_are_remembered_no_longer_than_rows_may_be_theirs():
-    class FailsAll(BoltBase):
-        def process(self, tup):
-            self.fail(tup)
-
     parts = {"s": Part(slice_of(*[(n,) for n in range(2000)], ids=range(2000))), "f": Part(FailsAll)}
     wired = Wired(parts, [("s", "default", "f", "shuffle", ())], output=pa.schema([("n", pa.int64())]))
     wired.named["s"][0].open_slice(3000, until_idle=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cython_core.arrow.byte_column import ByteColumn, all_none
+from cython_core.arrow.row_batch import ByteColumn, all_none
 
 FIRST = itemgetter(0)
 

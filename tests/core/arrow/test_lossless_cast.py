@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cython_core.arrow.lossless_cast import conform_array
-from cython_core.arrow.scalar_converter import Misfit
+from cython_core.arrow.value_converter import Misfit
 
 UTC = dt.UTC
 LOSSLESS = [

@@ -12,8 +12,7 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowError
-from cython_core.arrow.row_sink import RowSink
+from cython_core.arrow.row_batch import RowBatchBuilder, RowError, RowSink
 
 FIELDS = [pa.field("word", pa.string(), metadata={"k": "v"}), pa.field("n", pa.int64(), nullable=False)]
 SCHEMA = pa.schema(FIELDS, metadata={"owner": "storm"})

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowError
-from cython_core.arrow.row_sink import RowSink
+from cython_core.arrow.row_batch import RowBatchBuilder, RowError, RowSink
 from tests.side_by_side import name_of
 
 UTC = dt.UTC

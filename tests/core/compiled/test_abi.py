@@ -34,11 +34,12 @@ def test_the_installed_declarations_are_those_that_the_core_was_compiled_from():
 def test_the_digest_follows_every_declaration_and_no_implementation(tmp_path):
     (tmp_path / "room").mkdir()
     seen = []
-    for name in ("a.pyx", "room/a.pxd", "room/b.pxd", "room/a.h"):
+    for name in ("a.pyx", "a.pxi", "room/a.pxd", "room/b.pxd", "room/a.h"):
         (tmp_path / name).write_text("int x;")
         seen.append(sources.abi(tmp_path))
     assert len(set(seen)) == 4
     (tmp_path / "a.pyx").write_text("int y;")
+    (tmp_path / "a.pxi").write_text("int y;")
     assert sources.abi(tmp_path) == seen[-1]
 
 

@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from cython_core.executors.adaptive_limit import AdaptiveLimit
+from cython_core.executors.async_executor import AdaptiveLimit
 
 
 class Fixed:

@@ -14,9 +14,8 @@ import pytest
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.queues.batch_inserter import PendingEmits
-from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.queues.queues import PendingEmits, ReceiveQueue
+from cython_core.routing.component_base import BoltBase
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, numbers_as
 
 TO_SINK = [("s", "default", "b", "shuffle", ())]

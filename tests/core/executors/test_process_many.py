@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from tests.core.wired import Collect, Numbers, Part, Wired, slice_of
 
 SCHEMA = pa.schema([("n", pa.int64())])

@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
 from tests.core.wired import Part, Wired
 
 EDGES = [("s", "default", "b", "shuffle", ())]

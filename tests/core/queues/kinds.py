@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
-from cython_core.queues.broadcast_ring import BroadcastRing
-from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.queues.queues import BroadcastRing, ReceiveQueue
 from cython_core.tuples.tuple import Tuple
 
 

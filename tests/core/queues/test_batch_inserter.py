@@ -9,8 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cython_core.queues.batch_inserter import BatchInserter
-from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.queues.queues import BatchInserter, ReceiveQueue
 from cython_core.tuples.tuple import Tuple
 from tests.core.wired import Collect, Numbers, Part, Wired
 from tests.sizes import sized

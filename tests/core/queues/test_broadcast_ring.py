@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from cython_core.primitives.parker import Parker
-from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
+from cython_core.queues.queues import BroadcastReader, BroadcastRing
 from tests.core.queues.test_threads import run
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cython_core.queues.flush_timer import FlushFlag, FlushTimer
-from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.queues.queues import FlushFlag, FlushTimer, ReceiveQueue
 from cython_core.tuples.tuple import Tuple
 from tests.flush_timers import timer_threads
 
@@ -248,7 +247,7 @@ def test_flags_come_from_a_timer():
 
 FORK = """
 import os, time
-from cython_core.queues.flush_timer import FlushTimer
+from cython_core.queues.queues import FlushTimer
 timer = FlushTimer()
 flag = timer.register()
 timer.start(100_000)

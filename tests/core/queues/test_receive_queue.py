@@ -1,8 +1,7 @@
-"""The ring of tuples: first in, first out, bounded, and exact about references."""
+"""The ring of tuples, beyond what test_contract.py says of every queue: batches of a producer, counts, ``clear``."""
 
 import gc
 import sys
-import weakref
 from collections import deque
 
 import pytest
@@ -10,9 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
-from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.queues.queues import BatchInserter, PendingEmits, ReceiveQueue
+from cython_core.routing.component_base import BoltBase
 from cython_core.routing.route import Route
 from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import Tuple, TupleSource
@@ -22,26 +20,6 @@ from tests.sizes import sized
 
 def tuples(n):
     return [Tuple(id=i, values=(i,)) for i in range(n)]
-
-
-@pytest.mark.parametrize(("asked", "got"), [(1, 1), (2, 2), (3, 4), (5, 8), (1000, 1024), (1024, 1024), (1025, 2048)])
-def test_capacity_is_rounded_up_to_a_power_of_two(asked, got):
-    queue = ReceiveQueue(asked)
-    assert queue.capacity == got
-    taken = [queue.put(tup) for tup in tuples(got + 2)]
-    assert taken == [True] * got + [False] * 2
-    assert (len(queue), queue.high_mark, queue.insert_failures) == (got, got, 2)
-
-
-@pytest.mark.parametrize("capacity", [0, -1, -(1 << 62)])
-def test_capacity_below_one_is_refused(capacity):
-    with pytest.raises(ValueError, match=f"Given: {capacity}"):
-        ReceiveQueue(capacity)
-
-
-def test_capacity_beyond_memory_is_refused():
-    with pytest.raises(MemoryError):
-        ReceiveQueue((1 << 62) + 1)
 
 
 def test_only_tuples_go_in():
@@ -143,27 +121,13 @@ def test_references_are_exact():
     kept = tuples(3)
     before = [sys.getrefcount(tup) for tup in kept]
     assert [queue.put(tup) for tup in kept] == [True, True, False]
+    assert (len(queue), queue.high_mark, queue.insert_failures) == (2, 2, 1)
     assert [sys.getrefcount(tup) for tup in kept] == [before[0] + 1, before[1] + 1, before[2]]
     first = queue.poll()
     assert first is kept[0]
     del first
     assert queue.clear() == 1
     assert [sys.getrefcount(tup) for tup in kept] == before
-
-
-class Value:
-    """Something that can be seen to go."""
-
-
-def test_a_queue_that_goes_takes_its_content_along():
-    value = Value()
-    gone = weakref.ref(value)
-    queue = ReceiveQueue(8)
-    queue.put(Tuple(values=(value,)))
-    del value
-    assert gone() is not None
-    del queue
-    assert gone() is None
 
 
 def test_clearing_may_run_code_that_uses_the_queue():

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from cython_core.queues.broadcast_ring import BroadcastRing
+from cython_core.queues.queues import BroadcastRing
 from tests.core.queues.kinds import KINDS, Received
 from tests.sizes import sized
 

@@ -7,14 +7,11 @@ from hypothesis import strategies as st
 
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
-from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
-from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.queues.queues import BatchInserter, BroadcastReader, BroadcastRing, PendingEmits, ReceiveQueue
 from cython_core.routing.batch_slice import BatchSlice
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
+from cython_core.routing.output_collector import SpoutOutputCollector
 from cython_core.routing.route import Route
-from cython_core.routing.spout_base import SpoutBase
-from cython_core.routing.spout_output_collector import SpoutOutputCollector
 from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import TupleBatch, TupleSource
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.spout_base import SpoutBase
-from tests.core.routing.test_plain_emit import FIELDS, Seen, observed
+from cython_core.routing.component_base import BoltBase, SpoutBase
+from tests.core.routing.test_plain_emit import FIELDS, consumers, feeds, observed
 from tests.core.wired import Collect, Numbers, Part, Wired, slice_of
 
 
@@ -32,11 +31,6 @@ ROWS = st.lists(
 EDGES = st.lists(st.tuples(st.sampled_from(GROUPINGS), st.integers(1, 3)), min_size=1, max_size=1) | st.lists(
     st.tuples(st.sampled_from(GROUPINGS), st.integers(1, 2)), max_size=2
 )
-
-
-def consumers(edges):
-    parts = {f"c{i}": Part(Seen, par=par, streams={}) for i, (_, par) in enumerate(edges)}
-    return parts, [("e", "default", f"c{i}", grouping, (0,)) for i, (grouping, _) in enumerate(edges)]
 
 
 class Emitting:
@@ -120,22 +114,6 @@ def test_of_a_spout(calls, edges, ids, output, bounded, tracks, hears, batch):
     batch=st.sampled_from([1, 3]),
 )
 def test_of_a_bolt(calls, edges, anchors, output, tracks, auto_anchor, batch):
-    class Feeds(SpoutBase):
-        def __init__(self):
-            self.left = list(range(len(calls)))
-            self.seen = []
-
-        def next_tuple(self):
-            if self.left:
-                n = self.left.pop(0)
-                self.emit((n,), f"id {n}" if n % 3 else None)
-
-        def ack(self, tup_id):
-            self.seen.append(("ack", tup_id))
-
-        def fail(self, tup_id):
-            self.seen.append(("fail", tup_id))
-
     def bolt(in_columns):
         class Emits(Emitting, BoltBase):
             auto_ack = anchors != "both"
@@ -159,7 +137,7 @@ def test_of_a_bolt(calls, edges, anchors, output, tracks, auto_anchor, batch):
 
     parts, wires = consumers(edges)
     one_by_one, in_columns = (
-        observed({"s": Part(Feeds), "e": Part(bolt(way), streams={"default": FIELDS}), **parts},
+        observed({"s": Part(feeds(len(calls))), "e": Part(bolt(way), streams={"default": FIELDS}), **parts},
                  [("s", "default", "e", "shuffle", ()), *wires], output, batch, None, tracks)
         for way in (False, True)
     )  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from cython_core.routing.java_hash import java_deep_hash, java_hash
+from cython_core.routing.route import java_deep_hash, java_hash
 from pystorm_source.spark.java import find_java
 
 ORACLE = Path(__file__).with_name("HashOracle.java")
@@ -162,9 +162,7 @@ def test_a_list_inside_of_itself_is_an_error_and_no_crash():
 
 @pytest.mark.parametrize("seed", ["0", "1", "random"])
 def test_the_hash_does_not_depend_on_the_process(seed):
-    program = (
-        "from cython_core.routing.java_hash import java_deep_hash; print(java_deep_hash(['storm', 7, {'a': None}]))"
-    )
+    program = "from cython_core.routing.route import java_deep_hash; print(java_deep_hash(['storm', 7, {'a': None}]))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | {"PYTHONHASHSEED": seed},

@@ -9,10 +9,8 @@ import pytest
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.bolt_output_collector import BoltOutputCollector
-from cython_core.routing.output_collector import OutputCollector
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
+from cython_core.routing.output_collector import BoltOutputCollector, OutputCollector
 from cython_core.tuples.tuple import Tuple
 from tests.core.wired import Collect, Keep, Numbers, Part, Pass, Wired, numbers_as, slice_of
 from tests.side_by_side import name_of

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
 from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.routing.spout_base import SpoutBase
+from cython_core.routing.component_base import BoltBase, SpoutBase
 from tests.core.wired import Numbers, Part, Wired
 
 FIELDS = ("a", "b")
@@ -106,6 +105,28 @@ def consumers(edges):
     return parts, [("e", "default", f"c{i}", grouping, (0,)) for i, (grouping, _) in enumerate(edges)]
 
 
+def feeds(count):
+    """A spout of 0, 1, 2, …, two of three with an id; ``seen``: its verdicts."""
+
+    class Feeds(SpoutBase):
+        def __init__(self):
+            self.left = list(range(count))
+            self.seen = []
+
+        def next_tuple(self):
+            if self.left:
+                n = self.left.pop(0)
+                self.emit((n,), f"id {n}" if n % 3 else None)
+
+        def ack(self, tup_id):
+            self.seen.append(("ack", tup_id))
+
+        def fail(self, tup_id):
+            self.seen.append(("fail", tup_id))
+
+    return Feeds
+
+
 @given(
     emits=st.lists(st.tuples(VALUES, st.sampled_from([None, "nothing", 7, "id", 0, 1, 2, 3, 2**70])), max_size=12),
     edges=EDGES,
@@ -160,22 +181,6 @@ def test_of_a_spout(emits, edges, output, bounded, tracks, hears, batch):
     batch=st.sampled_from([1, 3]),
 )
 def test_of_a_bolt(calls, edges, output, tracks, anchors, batch):
-    class Feeds(SpoutBase):
-        def __init__(self):
-            self.left = list(range(len(calls)))
-            self.seen = []
-
-        def next_tuple(self):
-            if self.left:
-                n = self.left.pop(0)
-                self.emit((n,), f"id {n}" if n % 3 else None)
-
-        def ack(self, tup_id):
-            self.seen.append(("ack", tup_id))
-
-        def fail(self, tup_id):
-            self.seen.append(("fail", tup_id))
-
     def bolt(general):
         class Emits(Emitting, BoltBase):
             auto_anchor = anchors
@@ -196,7 +201,7 @@ def test_of_a_bolt(calls, edges, output, tracks, anchors, batch):
 
     parts, wires = consumers(edges)
     plain, general = (
-        observed({"s": Part(Feeds), "e": Part(bolt(way), streams={"default": FIELDS}), **parts},
+        observed({"s": Part(feeds(len(calls))), "e": Part(bolt(way), streams={"default": FIELDS}), **parts},
                  [("s", "default", "e", "shuffle", ()), *wires], output, batch, None, tracks)
         for way in (False, True)
     )  # fmt: skip

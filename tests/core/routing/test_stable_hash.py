@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cython_core.routing.stable_hash import hash_of
+from cython_core.routing.route import hash_of
 from tests.sizes import sized
 
 D = decimal.Decimal

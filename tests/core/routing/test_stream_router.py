@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
-from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
-from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.route import Route
-from cython_core.routing.stable_hash import hash_of
+from cython_core.queues.queues import BatchInserter, PendingEmits, ReceiveQueue
+from cython_core.routing.route import Route, hash_of
 from cython_core.routing.stream_router import StreamRouter
 from cython_core.tuples.tuple import TupleSource
 from tests.core.wired import Collect, Keep, Numbers, Part, Wired, numbers_as

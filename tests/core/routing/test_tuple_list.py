@@ -2,7 +2,7 @@
 
 import pytest
 
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from cython_core.routing.tuple_list import TupleList
 from cython_core.tuples.tuple import Tuple
 from tests.core.wired import Part, Wired, slice_of

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.bolt_base import BoltBase
-from cython_core.schedulers.inline_scheduler import InlineScheduler
+from cython_core.routing.component_base import BoltBase
+from cython_core.schedulers.schedulers import InlineScheduler
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, numbers_as
 from tests.sizes import sized
 

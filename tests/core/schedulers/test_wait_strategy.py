@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cython_core.schedulers.wait_strategy import ParkWait, ProgressiveWait, UserWait
+from cython_core.schedulers.schedulers import ParkWait, ProgressiveWait, UserWait
 
 MILLI = 1_000_000
 LONGEST = 100 * MILLI

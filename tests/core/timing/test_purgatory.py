@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from cython_core.timing.purgatory import DelayedOperation, Purgatory
+from cython_core.timing.timers import DelayedOperation, Purgatory
 
 TICK = 0.001
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from cython_core.executors.batching import BatchingBase
 from cython_core.executors.bolt_executor import BoltExecutor
-from cython_core.queues.batch_inserter import PendingEmits
-from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.schedulers.inline_scheduler import InlineScheduler
-from cython_core.timing.timer_service import TurnTimer
+from cython_core.queues.queues import PendingEmits, ReceiveQueue
+from cython_core.schedulers.schedulers import InlineScheduler
+from cython_core.timing.timers import TurnTimer
 from tests.core.wired import Collect, Part, Wired
 
 MILLI = 1_000_000

@@ -10,7 +10,7 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from cython_core.timing.timing_wheel import Timer, TimingWheel
+from cython_core.timing.timers import Timer, TimingWheel
 from tests.sizes import sized
 
 MILLI = 1_000_000

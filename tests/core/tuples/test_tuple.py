@@ -11,7 +11,7 @@ from collections import namedtuple
 
 import pytest
 
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from cython_core.tuples.tuple import Tuple, TupleSource, values_class_of
 from tests.core.wired import Collect, Keep, Numbers, Part, Wired, numbers_as
 

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.component_base import BoltBase
 from cython_core.tuples.tuple import Tuple, TupleSource, values_class_of
 from tests.core.wired import Collect, Keep, Part, Wired, numbers_as
 

@@ -53,7 +53,7 @@ def _():
     run_topology(Numbers, errors="ignore")
 
 
-@raises("PYSTORM_WRONG_TYPE")
+@raises("PYSTORM_INVALID_ARGUMENT")
 def _():
     read_stream(Numbers, spark)
 
@@ -91,12 +91,12 @@ def _():
     read_stream(spark, Numbers, stream="numbers", streams="all")
 
 
-@raises("PYSTORM_OPTION_NOT_SUPPORTED")
+@raises("PYSTORM_OPTIONS_CONFLICT")
 def _():
     read_stream(spark, Numbers, endingOffsets={"numbers": {"0": 1}})
 
 
-@raises("PYSTORM_OPTION_NOT_SUPPORTED")
+@raises("PYSTORM_OPTIONS_CONFLICT")
 def _():
     class Orders(Topology):
         orders = KafkaSpout.spec(config={"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders"})
@@ -109,7 +109,7 @@ def _():
     read_stream(spark, Numbers, config='{"topology.debug": yes}')
 
 
-@raises("PYSTORM_INVALID_OFFSETS")
+@raises("PYSTORM_INVALID_OPTION")
 def _():
     read_stream(spark, Numbers, startingOffsets="newest")
 
@@ -124,7 +124,7 @@ def _():
     run_topology(Numbers, {"pystorm.log.path": "/dev/null/logs"})
 
 
-@raises("PYSTORM_PATH_NOT_FOUND")
+@raises("PYSTORM_INVALID_OPTION")
 def _():
     class Followed(Topology):
         lines = FilesSpout.spec(path="/no/such/folder")
@@ -170,7 +170,7 @@ def _():
     read_stream(spark, "jobs:Words")
 
 
-@raises("PYSTORM_MODULE_NOT_FOUND")
+@raises("PYSTORM_NAME_NOT_FOUND")
 def _():
     read_stream(spark, "no_such_module:Words")
 
@@ -181,7 +181,7 @@ def _():
     read_stream(spark, "jobs:Words")
 
 
-@raises("PYSTORM_MODULE_MISSING_ON_EXECUTOR", "The driver's Python has a module `jobs`, and the executor's has not.")
+@raises("PYSTORM_PACKAGE_MISSING", "The driver's Python has a module `jobs`, and the executor's has not.")
 def _(folder):
     (folder / "jobs.py").write_text("class Words:\n    pass\n")
     import jobs

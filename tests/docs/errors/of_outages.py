@@ -63,7 +63,7 @@ def _(folder):
     Run(given, ran(NUMBERS)).trigger()
 
 
-@raises("PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION", "The checkpoint was written by a later version of this package.")
+@raises("PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY", "The checkpoint was written by a later version of this package.")
 def _():
     checkpoint = ran(NUMBERS)
     later = {**json.loads(checkpoint.offsets[-1]), "version": 2}
@@ -71,7 +71,7 @@ def _():
     Run(NUMBERS, checkpoint).trigger()
 
 
-@raises("PYSTORM_CHECKPOINT_TOO_OLD", "The checkpoint was restored from a backup two micro-batches old.")
+@raises("PYSTORM_CHECKPOINT_DAMAGED", "The checkpoint was restored from a backup two micro-batches old.")
 def _(folder):
     given = options(folder)
     checkpoint, backup = ran(given, batches=4), Checkpoint()
@@ -197,14 +197,14 @@ def _(folder):
     orders("127.0.0.1:9", **security, **{"kafka.oauth_cb": "tokens:of_kafka"})
 
 
-@raises("PYSTORM_REGISTRY_UNREACHABLE", "The schema registry was stopped.")
+@raises("PYSTORM_KAFKA_UNREACHABLE", "The schema registry was stopped.")
 def _():
     with schema_registry() as gone:
         data = gone.avro([{"id": 1}], record(id="long"))
     decoder(gone, "id bigint").values(data, {})
 
 
-@raises("PYSTORM_REGISTRY_UNREACHABLE", "The schema registry wants a password, and another one is given.")
+@raises("PYSTORM_KAFKA_UNREACHABLE", "The schema registry wants a password, and another one is given.")
 def _():
     with schema_registry("me:secret") as registry:
         data = registry.avro([{"id": 1}], record(id="long"))

@@ -55,7 +55,7 @@ def _():
         counts = Count.spec(inputs={hosts: Grouping.fields("hots")})
 
 
-@raises("PYSTORM_WRONG_TYPE")
+@raises("PYSTORM_INVALID_ARGUMENT")
 def _():
     run_topology(Numbers())
 
@@ -76,7 +76,7 @@ def _():
     Lazy().process(None)
 
 
-@raises("PYSTORM_INVALID_ANSWER")
+@raises("PYSTORM_INVALID_COMPONENT")
 def _():
     class Shards(PartitionedSpout):
         outputs = ["n long"]

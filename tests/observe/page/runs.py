@@ -96,10 +96,10 @@ def _component(
     name: str, kind: str, tasks: int, given: int, made: int, capacity: float, batch: int, late: float
 ) -> ComponentProgress:
     lost = int(9 * late) if name == "price" else 0
-    counts = Counts(executed=given, emitted=made, transferred=made, acked=given - lost, failed=lost, retried=lost)
+    counts = Counts(executed=given, emitted=made, transferred=made, acked=given - lost, failed=lost, retries=lost)
     total = {field: getattr(counts, field) * (batch + 1) for field in Counts.__struct_fields__}
     if lost:
-        total.update(dead_lettered=batch // 9, errors=batch // 4)
+        total.update(dead_letters=batch // 9, errors=batch // 4)
     mean = capacity * tasks / max(1, given)
     stalls = {"downstream_full": 0.6 * late} if name in ("orders", "parse") else {"input_empty": (1 - capacity) * 0.8}
     return ComponentProgress(

@@ -84,7 +84,7 @@ def test_the_headline_says_what_to_change(browser, tmp_path):
 def test_a_tuple_that_failed_is_counted_once(browser, tmp_path):
     """It has failed at its bolt, and its tree at the spout."""
     record = orders(119)
-    failed = {"orders": Counts(failed=7), "price": Counts(failed=7, retried=7)}
+    failed = {"orders": Counts(failed=7), "price": Counts(failed=7, retries=7)}
     components = tuple(
         msgspec.structs.replace(each, total=failed.get(each.name, Counts())) for each in record.topology.components
     )
@@ -203,7 +203,8 @@ def test_the_time_of_an_async_bolt_is_not_called_that_of_its_requests(browser, t
     replace = msgspec.structs.replace
     record = orders(1)
     plain = tuple(replace(each, kind="bolt", pending_high_mark=0) for each in record.topology.components)
-    asynchronous = tuple(replace(each, pending_high_mark=1234) for each in plain)
+    requests = Counts(executed=10, ended_requests=10, request_seconds=1.2)
+    asynchronous = tuple(replace(each, pending_high_mark=1234, batch=requests) for each in plain)
     told = {}
     for name, components in (("plain", plain), ("async", asynchronous)):
         view = View.of([replace(record, topology=replace(record.topology, components=components))], state="running")
@@ -212,6 +213,7 @@ def test_the_time_of_an_async_bolt_is_not_called_that_of_its_requests(browser, t
     assert "A call takes" in told["plain"] and "Requests at once" not in told["plain"]
     assert "A call takes" not in told["async"] and "Thread's work per request" in told["async"]
     assert "Requests at once, at most1,234" in told["async"]
+    assert "A request takes120 ms" in told["async"] and "A request takes" not in told["plain"]
 
 
 def test_a_component_is_chosen_by_keys_and_its_error_shown_with_frames(browser, tmp_path):

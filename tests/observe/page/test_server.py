@@ -290,7 +290,7 @@ def ui(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_a_path_that_is_not_there_is_refused():
     done = ui("/nowhere/at/all")
     assert (
-        done.returncode == 2 and "PYSTORM_PATH_NOT_FOUND" in done.stderr and "Given: '/nowhere/at/all'" in done.stderr
+        done.returncode == 2 and "PYSTORM_INVALID_OPTION" in done.stderr and "Given: '/nowhere/at/all'" in done.stderr
     )
 
 

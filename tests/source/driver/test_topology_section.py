@@ -1,10 +1,12 @@
 """The section ``topology`` of a progress: tasks that report over a real connection, without Spark."""
 
 import time
+from functools import partial
 
 import pytest
 
 from pystorm_source.channel.reports.receiver import ReportReceiver
+from pystorm_source.channel.reports.server import ReportServer
 from pystorm_source.errors import TupleFailed
 from pystorm_source.records.record import Counts, topology_of
 from tests.channel.reports.made_reports import wait_until
@@ -26,7 +28,7 @@ def run_of(world):
             told.counts.add(report)
 
         reader._telemetry.receiver = ReportReceiver(
-            reader._request.options, here=True, driver_command=command, on_report=add
+            reader._request.options, here=True, driver_command=command, make=partial(ReportServer, on_report=add)
         )
         made.append(reader)
         return run

@@ -86,7 +86,7 @@ class FileCatalog:
         raise OptionError(
             f"option 'path': no such file or directory on {os.uname().nodename}; create it first, or give a glob, "
             f"which may match later. Given: {self.given!r}",
-            code="PYSTORM_PATH_NOT_FOUND",
+            code="PYSTORM_INVALID_OPTION",
         )
 
     def nothing_there(self) -> str:

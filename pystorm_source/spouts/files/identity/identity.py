@@ -61,7 +61,7 @@ class FileIdentity(NamedTuple):
             raise OptionError(
                 f"the offsets name a partition that no FilesSpout has: correct startingOffsets, or begin a new "
                 f"checkpoint. Given: {partition!r}",
-                code="PYSTORM_INVALID_OFFSETS",
+                code="PYSTORM_INVALID_OPTION",
             )
         hint, inode, born, crc, generation, skip = found.groups()
         return cls(

@@ -10,7 +10,7 @@ from pyarrow import types
 
 from cython_core.arrow.batch_rows import BatchRows
 from cython_core.arrow.lossless_cast import conform_array
-from cython_core.arrow.scalar_converter import Misfit
+from cython_core.arrow.value_converter import Misfit
 from pystorm_source.errors import SchemaError
 from pystorm_source.formats.lines import SHOWN, Faults, Pairs
 from pystorm_source.types.arrow import ddl_of, field_type, nullable, schema_of

@@ -1,6 +1,0 @@
-from typing import Any
-
-import pyarrow as pa
-
-def is_frame(value: Any) -> bool: ...
-def batches_of(frame: Any) -> list[pa.RecordBatch]: ...

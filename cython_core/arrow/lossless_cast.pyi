@@ -1,3 +1,0 @@
-import pyarrow as pa
-
-def conform_array(array: pa.Array, type: pa.DataType, nullable: bool = True) -> pa.Array: ...

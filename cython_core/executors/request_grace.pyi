@@ -1,5 +1,0 @@
-from typing import final
-
-@final
-class RequestGrace:
-    def __init__(self, component: str, task: int) -> None: ...

@@ -1,6 +1,0 @@
-cdef class BoltBase:
-    pass
-
-
-cdef class ArrowBase(BoltBase):
-    pass

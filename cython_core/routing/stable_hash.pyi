@@ -1,3 +1,0 @@
-from typing import Any
-
-def hash_of(value: Any) -> int: ...

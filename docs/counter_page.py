@@ -1,0 +1,75 @@
+"""The tables of counts and metrics in ``docs/COUNTERS.md`` and ``docs/METRICS.md``, printed from their definitions.
+
+``docs.option_pages`` writes the pages. What stands outside of ``<!-- table: NAME -->`` and the end of that table is
+written by hand.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pystorm_source.observe.metric_definitions import OF_COMPONENTS, OF_QUERIES, Definition
+from pystorm_source.records.counts import ROWS, Count, Counts, TaskCounts
+
+_ATTRIBUTES = f"{inspect.getdoc(Counts)}\n{inspect.getdoc(TaskCounts)}\n"
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def counters() -> str:
+    """docs/COUNTERS.md."""
+    reported = [(name, row) for name, row in ROWS.items() if row.wire]
+    return _filled(
+        "docs/COUNTERS.md",
+        {
+            "counts": _table(
+                ["count", "unit", "meaning", "exact"],
+                ([f"`{name}`", row.unit, _meaning(name, row), row.exact] for name, row in ROWS.items()),
+            ),
+            "columns": _table(
+                ["column", "unit", "in Prometheus"],
+                ([f"`{name}`", _adds(row), f"`{row.metric}`" if row.metric else ""] for name, row in reported),
+            ),
+        },
+    )
+
+
+def metrics() -> str:
+    """docs/METRICS.md."""
+    return _filled("docs/METRICS.md", {"components": _metrics(OF_COMPONENTS), "queries": _metrics(OF_QUERIES)})
+
+
+def _meaning(name: str, row: Count) -> str:
+    """What the row says, and what the docstring of its class says besides."""
+    said = re.search(rf"^    {name} \(\w+\): (.*\n(?: {{8}}.*\n)*)", _ATTRIBUTES, re.MULTILINE)
+    more = " ".join(said[1].split()).replace("``", "`") if said else ""
+    return f"{row.meaning}. {more[:1].upper()}{more[1:]}" if row.meaning and more else row.meaning or more
+
+
+def _adds(row: Count) -> str:
+    return f"the most {row.unit} of a task" if row.adds == "max" else row.unit
+
+
+def _metrics(definitions: Sequence[Definition]) -> str:
+    storm = any(definition.storm for definition in definitions)
+    rows = []
+    for each in definitions:
+        labels = ", ".join(f"`{label}`" for label in each.labels if label != "component" or not storm)
+        last = [f"`{each.storm}`" if each.storm else ""] if storm else []
+        rows.append([f"`{each.sample_name}`", each.kind, labels, each.meaning, *last])
+    return _table(["metric", "kind", "labels", "meaning", *(["Storm"] if storm else [])], rows)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "\n".join(lines).replace("|  |", "| |")
+
+
+def _filled(page: str, tables: dict[str, str]) -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name, table in tables.items():
+        mark = f"<!-- table: {name} -->"
+        text, found = re.subn(rf"({mark}\n\n)(?:\|.*\n)*", lambda kept, table=table: f"{kept[1]}{table}\n", text)
+        assert found == 1, f"{page} has no line {mark}"
+    return text

@@ -1,0 +1,186 @@
+"""Gets permits from elsewhere for the workers of a task's process: what is common to a driver and a Redis.
+
+::
+
+    want() ─▶ due? ─▶ _ask() ─▶ _came(): permits, or when to ask again ─▶ Permits.granted()
+               ▲         │
+               └─ lost ──┴─ no answer for UNREACHABLE_SECONDS ─▶ Permits.refuse()
+
+It asks when calls wait, or will soon. One question about a limit is under way at a time. Times in an answer are the
+other side's clock; ``ClockDifference`` says how far that is from this process's.
+
+Threading law: ``want`` and ``ended`` from any thread; what asks, and its connection, belongs to the client's
+thread.
+"""
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from pystorm_source.channel.leases.clock_difference import ClockDifference
+from pystorm_source.channel.reports.client_thread import NEVER, ClientThread
+from pystorm_source.errors import WorldError
+from pystorm_source.limits.permits import AHEAD_SECONDS, Permits
+from pystorm_source.limits.schedule import Slots
+from pystorm_source.options.rate_limit import RateLimit
+
+UNREACHABLE_SECONDS = 20.0
+"""Seconds that calls wait for a driver or a Redis that cannot be reached, or does not answer. Longer: a query hangs
+without a message. Shorter: a restart, or a driver that pauses, fails tasks."""
+
+MOST_WANTED = 100_000
+"""Permits that are asked for at once. More: a task may ask for what no process can use."""
+
+
+class Answer(NamedTuple):
+    """``now``: the clock of the one that answers, in seconds, and so are ``first``, the time of the first permit, and
+    ``again``, before which it is no use to ask; ``number``: of permits. ``sent``, ``came``: this process's clock, when
+    it asked and when the answer was there."""
+
+    now: float
+    first: float
+    number: int
+    again: float
+    sent: float
+    came: float
+
+
+class OneLimit:
+    """What a lessor knows of the permits of one worker."""
+
+    lost_seconds = 1.0
+    """Seconds after which a question without an answer is taken for lost. Longer: calls stand still. Shorter: a busy
+    server is asked twice."""
+
+    def __init__(self, permits: Permits, now: float):
+        self.permits = permits
+        self.wants = False
+        self.again = now
+        """It is no use to ask before."""
+        self.waits_since: float | None = None
+        """Since when calls wait without an answer."""
+        self.sent: float | None = None
+        """When the question under way has left; None: there is none."""
+        self.asked = 0
+        """Permits that it is about: no answer gives more."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the circuit breaker is open, as far as it is known here."""
+        raise NotImplementedError
+
+    def due(self) -> float:
+        """When its next question leaves; infinity if none is to."""
+        due = min(self.again if self.wants else NEVER, self.tells_at())
+        return due if self.sent is None else max(due, self.sent + self.lost_seconds)
+
+    def tells_at(self) -> float:
+        """When the other side is to know how calls have ended, though none waits for a permit."""
+        return NEVER
+
+    def is_late(self, now: float) -> bool:
+        """Whether calls have waited too long for an answer; not while asking is no use."""
+        return self.waits_since is not None and now - max(self.waits_since, self.again) > UNREACHABLE_SECONDS
+
+
+One = TypeVar("One", bound=OneLimit)
+
+
+class RemoteLessor(Generic[One]):
+    """A ``Lessor``, and a part of a client. Subclasses ask a driver or a Redis; they call ``_came`` with each answer.
+
+    They define ``ended``; ``_new``, what is known of a limit at first; ``_ask``, which asks for ``one.asked`` permits,
+    and blocks for some seconds at most; ``_unreachable``, what calls raise.
+    """
+
+    ahead = True
+    _new: Callable[[Permits, float], One]
+    _ask: Callable[[One], None]
+    _unreachable: Callable[[One], WorldError]
+
+    def __init__(self, thread: ClientThread):
+        self._thread = thread
+        self.close, self.abandon = thread.close, thread.line.end
+        self._lock = thread.lock
+        self._clock = thread.clock
+        self._limits: dict[RateLimit, One] = {}
+        self._difference = ClockDifference()
+
+    def want(self, permits: Permits) -> None:
+        """As ``Lessor``."""
+        with self._lock:
+            one = self._of(permits)
+            if not one.wants:
+                one.wants = True
+                if one.waits_since is None:
+                    one.waits_since = self._clock.monotonic()
+                self._thread.wake()
+
+    def is_open(self, permits: Permits) -> bool:
+        """As ``Lessor``. Without the lock: it reads one value."""
+        one = self._limits.get(permits.limit)
+        return one is not None and one.is_open
+
+    def _of(self, permits: Permits) -> One:
+        """With the lock held. A worker that has taken the place of another one takes its limits, too."""
+        one = self._limits.get(permits.limit)
+        if one is None:
+            one = self._limits[permits.limit] = self._new(permits, self._clock.monotonic())
+        one.permits = permits
+        return one
+
+    def due(self) -> float:
+        return min((one.due() for one in self._limits.values()), default=NEVER)
+
+    def turn(self) -> None:
+        if self._limits:
+            self._ask_due()
+            self._refuse_late()
+
+    def _ask_due(self) -> None:
+        with self._lock:
+            limits = list(self._limits.values())
+        for one in limits:
+            with self._lock:
+                # Order: with the lock held, or a call that begins to wait meanwhile is not asked for.
+                wanted = one.permits.wanted() if one.wants else 0
+                now = self._clock.monotonic()
+                if one.wants and not wanted:
+                    one.wants, one.waits_since = False, None
+                if one.due() > now:
+                    continue
+                one.asked = min(wanted, MOST_WANTED) if one.again <= now else 0
+                one.sent = now
+            self._ask(one)
+
+    def _refuse_late(self) -> None:
+        """Calls that have waited for too long raise an error, whether a question has left or not."""
+        with self._lock:
+            now = self._clock.monotonic()
+            late = [one for one in self._limits.values() if one.is_late(now)]
+            for one in late:
+                one.wants, one.waits_since = False, None  # later calls start a new wait
+        for one in late:
+            self._thread.line.close()  # a later answer is to an old question
+            one.permits.refuse(self._unreachable(one))
+
+    def _here(self, answer: Answer, apart: float) -> tuple[Slots, float]:
+        """With the lock held: an answer's permits, and when to ask again, by this process's clock."""
+        ahead = self._difference.ahead(answer.sent, answer.now, answer.came)
+        return Slots(answer.first - ahead, answer.number, apart), answer.again - ahead
+
+    def _came(self, one: One, slots: Slots, again: float, probe: int = 0) -> None:
+        """Permits have come, or it was said that there are none: times are this process's."""
+        with self._lock:
+            one.sent = None
+            one.again = again
+            if slots.number:
+                # Not for each permit that comes within the horizon: to ask takes the time of some calls.
+                one.again = max(again, slots.at(slots.number - 1) - AHEAD_SECONDS)
+                one.wants, one.waits_since = False, None
+            elif one.waits_since is not None:
+                one.waits_since = self._clock.monotonic()  # it is there, and has none to give
+            permits = one.permits
+        if slots.number:
+            permits.granted(slots, probe)
+        if permits.wanted():
+            self.want(permits)

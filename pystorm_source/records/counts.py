@@ -1,0 +1,178 @@
+"""The table of counts: what the engine counts, its unit, how it adds up, what it means. A new count is a row here.
+
+A row is a field with a ``Count``. Of ``Counts`` it is in progress records, on the page and in Prometheus; of
+``TaskCounts`` it is not. All readers go by the rows::
+
+    slot of an executor ─▶ worker/task_counts ─▶ worker/component_columns ─▶ counts/batch_counts ─▶ Counts of a record
+                                 └─▶ worker.report()     (on the wire)                                └─▶ metrics
+
+``python -m docs.option_pages --write`` prints docs/COUNTERS.md and docs/METRICS.md from them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import add, sub
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_type_hints
+
+import msgspec
+from msgspec.structs import astuple
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
+    """A part of a record. Unknown fields of a newer version are passed over."""
+
+
+class Count(NamedTuple):
+    """A row. ``meaning`` continues ``unit``: ``emits`` ``of tuples that had failed``; what is to be
+    said besides stands in the docstring of its class.
+
+    ``adds``: ``sum``; ``max``, of several tasks the largest; ``now``, a sum that can fall, so that no difference is
+    taken. ``wire``: the name of its column in a task's report, short for those that nearly every report has; empty if
+    it stays in the worker, or is counted by stream. ``metric``: its name in Prometheus. ``exact``: when it is.
+    """
+
+    unit: str
+    meaning: str
+    adds: Literal["sum", "max", "now"] = "sum"
+    wire: str = ""
+    metric: str = ""
+    exact: str = "at every moment"
+
+    @property
+    def text(self) -> str:
+        """Unit and meaning, as a metric has them."""
+        return f"{self.unit} {self.meaning}".strip()
+
+
+class Counts(Record, frozen=True, kw_only=True):
+    """What a component did. docs/COUNTERS.md explains each count: it is printed from the rows and these attributes.
+
+    Attributes:
+        executed (int): of ``next_tuple``: that emitted, ended the range or raised; of ``next_batch``; of ``process``;
+            of ``process_batch`` of an ``ArrowBolt``: the rows that it got
+        emitted (int): on all streams; a batch counts its rows, here and below; the ``Input`` of a sink also emits the
+            dead letters of its folder
+        transferred (int): one emit counts once per receiver
+        acked (int): if an ``ArrowBolt`` fails some rows of a batch, ``fail(batch, rows=mask)``, the others count as
+            acked; they come again, and count again
+        retries (int): by the engine, or by a ``ReliableSpout`` (spouts)
+        timed_out (int): ``topology.message.timeout.secs`` of a spout, ``topology.async.request.timeout.secs`` of an
+            ``AsyncBolt``
+        dead_letters (int): records that cannot be decoded among them (spouts)
+        dropped (int): ``topology.dead.letter=drop``, or a stream that is not read (spouts)
+        errors (int): that did not end the run, or that a component has reported by ``raise_exception``; in progress
+            also the one that ended an attempt
+        ended_requests (int): calls of ``process``, and of ``process_tick`` if it is async; those that timed out or were
+            cancelled, too
+        request_seconds (float): each until the turn that noticed its end; one that waits for a permit begins when it
+            gets it. ``request_seconds / ended_requests`` is the mean of a request
+    """
+
+    executed: Annotated[int, Count("calls", "that did something", wire="x", metric="execute_count")] = 0
+    emitted: Annotated[int, Count("tuples", "emitted", metric="emit_count")] = 0
+    transferred: Annotated[int, Count("tuples", "handed to receiving tasks", metric="transfer_count")] = 0
+    acked: Annotated[int, Count("tuples", "acked; of a spout, tuple trees", wire="a", metric="ack_count")] = 0
+    failed: Annotated[int, Count("tuples", "failed; of a spout, tuple trees", wire="failed", metric="fail_count")] = 0
+    retries: Annotated[int, Count("emits", "of tuples that had failed", wire="retries", metric="retry_count")] = 0
+    timed_out: Annotated[
+        int, Count("tuple trees or requests", "that ran out of time", wire="timed_out", metric="timeout_count")
+    ] = 0
+    dead_letters: Annotated[
+        int,
+        Count("tuples", "that still failed after their last retry", wire="dead_letters", metric="dead_letter_count"),
+    ] = 0
+    dropped: Annotated[int, Count("dead letters", "that left no row", wire="dropped", metric="drop_count")] = 0
+    skipped: Annotated[
+        int,
+        Count(
+            "tuples",
+            "that a bolt did not get because their trees had failed while they waited in its queue",
+            wire="skipped",
+            metric="skip_count",
+        ),
+    ] = 0
+    errors: Annotated[int, Count("exceptions", "", wire="errors", metric="error_count")] = 0
+    ended_requests: Annotated[
+        int, Count("requests", "of an AsyncBolt that have ended", wire="er", metric="request_count")
+    ] = 0
+    request_seconds: Annotated[
+        float, Count("seconds", "that the requests of an AsyncBolt took", wire="rs", metric="request_time")
+    ] = 0.0
+
+    @property
+    def mean_request(self) -> float:
+        """Seconds that a request of an AsyncBolt took; 0.0 if none has ended."""
+        return self.request_seconds / self.ended_requests if self.ended_requests else 0.0
+
+    def __add__(self, other: "Counts") -> Self:
+        """Of both together: sums, and the larger of what does not add up."""
+        return self._with(other, _PLUS)
+
+    def __sub__(self, earlier: "Counts") -> Self:
+        """Since ``earlier``; of what cannot be subtracted, the value now."""
+        return self._with(earlier, _MINUS)
+
+    def _with(self, other: "Counts", how: Sequence[Callable[[Any, Any], Any]]) -> Self:
+        names = self.__struct_fields__
+        values = map(lambda each, a, b: each(a, b), how, astuple(self), astuple(other))
+        return type(self)(**{name: value for name, value in zip(names, values, strict=True) if value})
+
+
+class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
+    """The counts of one task, or of all tasks of a component in a worker.
+
+    Attributes:
+        refused (int): ``Hopeless``, or ``never`` in ``topology.retry.on`` (spouts); admission control ignores them
+        queue_high_mark (int): of a component: the largest of its tasks
+        pending_high_mark (int): trees of a spout at the end of its turns, requests of an ``AsyncBolt``; of a component:
+            the largest of its tasks
+        pending_emits_high_mark (int): that is what one call emitted beyond it; of a component: the largest of its tasks
+        tuples_published (int): under ``threads``, what goes to all tasks of a bolt counts once
+        request_limit (int): ``topology.async.max.pending``, or what ``adaptive`` has found
+        busy_seconds (float): calls, ticks, verdicts, publishing
+    """
+
+    duplicate_verdicts: Annotated[int, Count("tuples", "acked or failed that already had a verdict")] = 0
+    refused: Annotated[int, Count("tuple trees", "that failed and that no retry helps")] = 0
+    unsettled: Annotated[
+        int, Count("tuple trees", "of a spout without a verdict yet", adds="now", exact="between turns")
+    ] = 0
+    ticks: Annotated[int, Count("tick tuples", "that the bolt got")] = 0
+    stalled_turns: Annotated[int, Count("turns", "that found pending emits and no room for them")] = 0
+    insert_failures: Annotated[int, Count("offers", "to the task's receive queue that did not go in as a whole")] = 0
+    queue_population: Annotated[int, Count("tuples", "in its receive queue now", adds="now")] = 0
+    queue_high_mark: Annotated[
+        int, Count("tuples", "that its receive queue has held, at most", adds="max", wire="q")
+    ] = 0
+    pending_high_mark: Annotated[
+        int, Count("open tuple trees or requests", "in the last range, at most", adds="max", wire="ph")
+    ] = 0
+    pending_emits_high_mark: Annotated[
+        int, Count("tuples", "that have waited in the task for room in a full queue, at most", adds="max")
+    ] = 0
+    tuples_published: Annotated[int, Count("tuples", "that the task put into receive queues", wire="p")] = 0
+    batches_published: Annotated[int, Count("batches", "of these tuples", wire="n")] = 0
+    pending_requests: Annotated[int, Count("requests", "of an `AsyncBolt` that are under way now", adds="now")] = 0
+    request_limit: Annotated[int, Count("requests", "of an `AsyncBolt` that may be under way now", adds="now")] = 0
+    cancelled_requests: Annotated[int, Count("requests", "whose tuple's tree had failed meanwhile")] = 0
+    busy_seconds: Annotated[float, Count("seconds", "in turns with work", wire="b", exact="at the end of a turn")] = 0.0
+
+
+def rows_of(table: type[Counts]) -> dict[str, Count]:
+    """Name → row, in the table's order."""
+    hints = get_type_hints(table, include_extras=True)
+    return {name: hints[name].__metadata__[0] for name in table.__struct_fields__}
+
+
+ROWS: Mapping[str, Count] = rows_of(TaskCounts)
+REPORTED = {name: row for name, row in ROWS.items() if row.wire}
+"""Those that have a column in a task's report."""
+SUMMED = tuple(name for name, row in REPORTED.items() if row.adds == "sum")
+LARGEST = tuple(name for name, row in REPORTED.items() if row.adds == "max")
+SHOWN = {name: row for name, row in rows_of(Counts).items() if row.wire}
+"""Those that a record has of each component."""
+BY_STREAM = {name: row for name, row in rows_of(Counts).items() if not row.wire}
+"""Those that it has of each stream, too: their sum is the component's."""
+
+_PLUS = [max if row.adds == "max" else add for row in ROWS.values()]
+_MINUS = [sub if row.adds == "sum" else lambda now, _: now for row in ROWS.values()]
+"""In the order of the rows, of which those of ``Counts`` are the first."""
