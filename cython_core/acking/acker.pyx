@@ -145,6 +145,12 @@ cdef int fail_root(Acker acker, ps_root *root, uint64_t attempt, object reason) 
     return 0
 
 
+cdef int time_out_root(Acker acker, ps_root *root, uint64_t attempt) except -1:
+    """Its time is over, as another clock says; nothing where it has its verdict."""
+    ps_acker_fail(&acker.acker, root, attempt, PS_ROOT_TIMED_OUT)
+    return 0
+
+
 @cython.final
 @cython.no_gc
 cdef class Roots:
@@ -186,6 +192,12 @@ cdef class Roots:
         cdef Py_ssize_t i
         for i in range(self.count):
             ack_edge(&self.owner.acker, self.roots[i], self.attempts[i], edge)
+        return 0
+
+    cdef int time_out(self) except -1:
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            time_out_root(self.owner, self.roots[i], self.attempts[i])
         return 0
 
     cdef int fail(self, object reason) except -1:

@@ -25,6 +25,7 @@ def named_failure(
 
 class Reported(deque[Any]):
     added: int
+    listener: Callable[[Any, bool], object] | None
     retries: bool
     def append(self, entry: Any) -> None: ...
 

@@ -68,10 +68,13 @@ class Reported(deque):
 
     added = 0
     retries = False
+    listener = None     # called with each entry and ``retries``: of a child process, whose parent is told
 
     def append(self, entry):
         self.added += 1
         super().append(entry)
+        if self.listener is not None:
+            self.listener(entry, self.retries)
 
 
 logger = logging.getLogger("pystorm.worker")

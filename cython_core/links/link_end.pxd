@@ -59,3 +59,6 @@ cdef class LinkEnd:
     cdef bint write_rest(self) except -1
     cdef int fill(self, unsigned char *place, Py_ssize_t length) except -1
     cdef object damage(self)
+    cdef bint has_frame(self) noexcept
+    cdef bint is_writing(self) noexcept
+    cdef uint64_t taken_now(self) noexcept

@@ -202,6 +202,23 @@ cdef class LinkEnd:
         self.reader.damaged = True
         return MemoryError(DAMAGED)
 
+    cdef bint has_frame(self) noexcept:
+        """Whether a frame, or a part of one, waits to be read, or the memory is damaged, which reading says."""
+        cdef uint64_t length = 0
+        cdef uint32_t kind = 0
+        return ps_byte_peek(&self.reader, &length, &kind) is not NULL or self.reader.damaged
+
+    @property
+    def readable(self):
+        """Whether ``read`` has something to do."""
+        return self.has_frame()
+
+    cdef bint is_writing(self) noexcept:
+        return len(self.rest) > 0
+
+    cdef uint64_t taken_now(self) noexcept:
+        return ps_load_acquire(self.taken_word)
+
     def ring(self):
         """Wakes the other end if it sleeps. Whether it did."""
         return ps_doorbell_ring(self.there_bell, self.there_fd)

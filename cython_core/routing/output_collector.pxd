@@ -127,6 +127,7 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef int end_batch(self) except -1
     cdef int ack(self, Tuple tup) except -1
     cdef int fail(self, Tuple tup, str method=*, object cause=*) except -1
+    cdef int time_out(self, Tuple tup) except -1
     cdef int reset_timeout(self, Tuple tup) except -1
 
 

@@ -156,6 +156,7 @@ def compile_plan(
             options=owns[spec.label],
             config=_frozen(spec.config),
             pars=tuple(spec.par.items()) if isinstance(spec.par, dict) else (),
+            processes=spec.processes,
         )
         for spec in _upstream_first(topology.specs, edges)
     )

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 from random import Random
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -36,6 +36,9 @@ from pystorm_source.worker.run_counts import RunCounts
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
 from pystorm_source.worker.wiring import Wiring
 
+if TYPE_CHECKING:
+    from pystorm_source.worker.processes.children import Children
+
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 
 # Longer: a slow component keeps deadlines, ticks and other components waiting. Shorter: a turn of it is a single call,
@@ -43,6 +46,10 @@ _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 TURN_TIME_LIMIT_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
+
+# That child processes have for the cleanup of their bolts. Longer: one that hangs keeps the query's end waiting. Shorter:
+# one that writes what it holds is cut off.
+CLEANUP_SECONDS = 5.0
 
 
 class Worker:
@@ -66,8 +73,9 @@ class Worker:
             engine.timeout_seconds, engine.message_timeout_by_progress, self.clock.monotonic if self._manual else None
         )
         self._builder = RowBatchBuilder(output.schema, output.batch_rows, acker=self._acker)
+        self._children = self._forked()
         try:
-            self._wiring = Wiring(plan, output, self._builder, self.clock)
+            self._wiring = Wiring(plan, output, self._builder, self.clock, self._children)
         except ComponentFailed as failure:
             raise tuple_failed(failure) from failure.__cause__
         self.executors = self._wiring.executors
@@ -96,6 +104,19 @@ class Worker:
         self._meter = ComponentMeter(plan, self.executors)
         self._before = self._meter.begin()
         self._last: Look | None = None
+
+    def _forked(self) -> "Children | None":
+        """Order: before anything else, above all before threads."""
+        if not any(component.processes for component in self.plan.components):
+            return None
+        from pystorm_source.worker.processes.children import Children  # which makes workers
+
+        return Children(self.plan, self.clock)
+
+    @property
+    def scheduler(self) -> InlineScheduler | ThreadsScheduler:
+        """What drives its executors."""
+        return self._scheduler
 
     def _retries_of(self, spout: SpoutExecutor, rules: Mapping[str, FailureRules], seed: int | None) -> Retries:
         options = self.plan.component(spout.component).options
@@ -387,12 +408,18 @@ class Worker:
         finally:  # a KeyboardInterrupt goes on, but leaves no thread behind
             self._error_log.log_counts(everything=True)
             self._scheduler.stop()
+            self._end_children(CLEANUP_SECONDS)
 
     def die(self) -> None:
         """Ends without calling any component, as a killed task does."""
         self.broken = True
         self._micro_batch.forget()
         self._scheduler.stop()
+        self._end_children(0.0)
+
+    def _end_children(self, seconds: float) -> None:
+        if self._children is not None:
+            self._children.close(seconds)
 
     def busy(self) -> list[tuple[Executor, Thread]]:
         """Executors with threads of their own whose component has been called and has not returned."""

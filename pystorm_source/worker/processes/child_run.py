@@ -1,94 +1,103 @@
-"""What a child does between BEGIN and END: its worker's turns, and sleep.
+"""What a child does for one task between START and END: its worker's turns, without waiting.
 
     ┌─► turns until nothing moves ─► send what goes up ─► a mark is next?
-    │                                                      TICK: final ticks, drained between; then TICKED
-    │                                                      END:  over
-    └── rung, or a timer is due ◄── sleep ◄─────────────── none
+    │                                                      BEGIN: a micro-batch begins: timers start
+    │                                                      HELD:  the bolt processes what it holds
+    │                                                      TICK:  final ticks, drained between
+    │                                                      END:   cleanup, and over
+    └── the next step
 
-A run stays open behind a tick: a bolt may keep a tuple until another one comes, which the parent may emit again.
+A run stays open behind a tick: a bolt may keep a tuple until another one comes, which the parent may emit again. Between
+its last tick and the next tuple it rests: no timer of it goes off between two micro-batches of the parent's.
 """
 
-import contextlib
-import os
-import select
-from collections.abc import Iterable
-
-from cython_core.executors.executor import Executor
+from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.links.link_end import LinkEnd
-from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler
-from pystorm_source.clock import Clock
-from pystorm_source.worker.processes.frames import Kind, pack
-from pystorm_source.worker.processes.link_spout import Inbox, Outbox
+from pystorm_source.worker.processes.frames import Kind
+from pystorm_source.worker.processes.inbox import Inbox
+from pystorm_source.worker.processes.outbox import Outbox
+from pystorm_source.worker.worker import Worker
 
 _UNLIMITED = 1 << 62
 
-# Longer: a ring that is lost by a fault of ours is a hang. Shorter: an idle child wakes up for nothing.
-_LONGEST_SLEEP_SECONDS = 1.0
+NEVER = float("inf")
 
 
 class ChildRun:
-    """Drives the executors of one task's worker. ``end`` has an eventfd to sleep on."""
+    """Drives the worker of one task. ``bolt``: its executor."""
 
-    def __init__(
-        self,
-        scheduler: InlineScheduler | ThreadsScheduler,
-        executors: Iterable[Executor],
-        clock: Clock,
-        end: LinkEnd,
-        inbox: Inbox,
-        outbox: Outbox,
-    ):
-        self._scheduler = scheduler
-        self._spouts = [executor for executor in executors if isinstance(executor, SpoutExecutor)]
-        self._clock = clock
+    def __init__(self, worker: Worker, bolt: BoltExecutor, end: LinkEnd, inbox: Inbox, outbox: Outbox):
+        self._worker = worker
+        self._bolt = bolt
+        self._scheduler = worker.scheduler
+        self._spouts = [executor for executor in worker.executors if isinstance(executor, SpoutExecutor)]
         self._end = end
         self._inbox = inbox
         self._outbox = outbox
-        self._poll = select.poll()
-        self._poll.register(end.own_fd, select.POLLIN)
+        self._rests = True
+        self._taken = 0
+        self.over = False
 
-    def run(self) -> None:
-        """Until END. Raises ComponentFailed if a component does."""
-        self._scheduler.begin_run()
-        self._scheduler.begin()
-        while True:
+    @property
+    def ready(self) -> bool:
+        """Whether a step could do something."""
+        if self._outbox.waits:
+            return self._outbox.write_left()
+        return self._inbox.look()
+
+    @property
+    def next_due(self) -> float:
+        """When a timer of the component is due."""
+        return NEVER if self._rests else self._scheduler.next_due
+
+    def step(self) -> bool:
+        """Whether anything was done."""
+        if self._outbox.waits and not self._outbox.write_left():
+            return False  # order: what goes up must not wait for more to come down
+        moved = self._inbox.look()
+        if self._rests and not self._inbox.empty:
+            self._rests = False
+        if not self._rests and (moved or self._is_due()):
             self._turns()
-            mark = self._inbox.mark
-            if mark is None or not self._inbox.empty:
-                self._sleep()
-                continue
-            self._inbox.mark = None
-            if mark[0] == Kind.END:
-                return
+            moved = True
+        if self._inbox.mark is not None and self._inbox.empty:
+            (kind, number), self._inbox.mark = self._inbox.mark, None
+            self._take_mark(kind, number)
+            moved = True
+        if self._inbox.empty and self._inbox.mark is None:
+            self._outbox.say_idle(self._inbox.through)
+        return self._send() or moved
+
+    def _is_due(self) -> bool:
+        return self._scheduler.next_due <= self._worker.clock.monotonic()
+
+    def _take_mark(self, kind: int, number: int | None) -> None:
+        if kind == Kind.END:
+            self._worker.stop()
+            self.over = True
+        elif kind == Kind.BEGIN:
+            self._scheduler.begin_run()
+            for spout in self._spouts:
+                spout.open_slice(_UNLIMITED, True)
+            self._scheduler.begin()
+            self._rests = False
+        elif kind == Kind.HELD:
+            self._scheduler.call(self._bolt, self._bolt.process_held, number)
+            self._turns()
+        elif kind == Kind.TICK:
             while self._scheduler.final_tick():
                 self._turns()
-            self._send()
-            self._write(Kind.TICKED, mark[1])
+            self._rests = True
+        if number is not None:
+            self._inbox.through = number + 1
 
     def _turns(self) -> None:
         for spout in self._spouts:
             spout.open_slice(_UNLIMITED, True)
         while self._scheduler.run():
             pass
-        self._send()
 
-    def _send(self) -> None:
-        """Order: what goes up must not wait for more to come down."""
-        while not self._outbox.send():
-            self._sleep(for_room=True)
-
-    def _write(self, kind: Kind, value: object) -> None:
-        if not self._end.write(kind, pack(value)):
-            self._send()
-        self._end.ring()
-
-    def _sleep(self, for_room: bool = False) -> None:
-        """Until the parent rings or a timer is due: it does when it has written, and when it has read."""
-        self._end.prepare()
-        if not (self._end.flush() if for_room else self._inbox.look()):
-            seconds = min(_LONGEST_SLEEP_SECONDS, max(0.0, self._scheduler.next_due - self._clock.monotonic()))
-            self._poll.poll(seconds * 1000)
-        self._end.answer()
-        with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self._end.own_fd)
+    def _send(self) -> bool:
+        self._end.taken = self._bolt.executed + self._bolt.skipped
+        return self._outbox.send()

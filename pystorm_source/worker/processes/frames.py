@@ -2,16 +2,16 @@
 
     down   TUPLES      (first number, sources, values)   tuples for the task, numbered from 0 on, in order
            CANCEL      ranges of numbers                 their trees have failed: nothing that comes of them counts
-           TICK        number                            the final tick of a micro-batch; it has a number as tuples do
-           BEGIN, END  what the run is about             the marks between two runs
-    up     WORK        (emits, acks, fails)              in this order: an emit comes before the verdict of its anchor
+           TICK, HELD  number                            the end of a micro-batch; a spout waits for what the bolt holds
+           BEGIN, END  None                              a micro-batch begins; the worker is given up
+    up     STARTED     (has a tick, is a batching bolt)  the bolt is initialised
+           WORK        (emits, acks, fails, errors, idle, counts)   an emit comes before the verdict of its anchor
            FAILED      (tuple or None, method, error)    the component's exception ends the run
-           TICKED      number                            the final tick was given, and all is done that came of it
-           COUNTS      …                                 what a report adds up
 
 ``sources``: for each tuple the place of its producer's stream in a table that both processes have since the fork; one
 int if all are of one. ``acks``: ranges of numbers, flat: first, last, first, last, both included. ``fails``: (number,
-method, packed error or None). The tuple of FAILED: component, stream, values.
+method, packed error or None). ``errors``: those that let the run go on. ``idle``: of all numbers below it nothing is
+left to do but what the bolt holds; marks have numbers as tuples do. The tuple of FAILED: component, stream, values.
 
 Values are pickled by protocol 5, their large buffers beside the pickle, so that they are copied into the ring and not
 first into the pickle. Only a process and its own children exchange frames; nothing that a network brings is unpickled.
@@ -38,10 +38,10 @@ class Kind(IntEnum):
     TICK = 3
     BEGIN = 4
     END = 5
+    HELD = 6
     WORK = 32
     FAILED = 33
-    TICKED = 34
-    COUNTS = 35
+    STARTED = 36
 
 
 def pack(value: Any) -> list[Any]:

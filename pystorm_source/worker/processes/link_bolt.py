@@ -2,7 +2,7 @@
 
 from cython_core.tuples.tuple import Tuple, ids_of_trees
 from pystorm_source.api.bolt import Bolt
-from pystorm_source.worker.processes.link_spout import Outbox
+from pystorm_source.worker.processes.outbox import Outbox
 
 
 class LinkBolt(Bolt):
@@ -13,4 +13,4 @@ class LinkBolt(Bolt):
 
     def process(self, tup: Tuple) -> None:
         """Puts it into the next frame."""
-        self._outbox.emits.append((tup.stream, ids_of_trees(tup), tuple(tup.values), -1))
+        self._outbox.emits.append((tup.stream, ids_of_trees(tup), tuple(tup.values), None))

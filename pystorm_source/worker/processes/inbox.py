@@ -1,0 +1,64 @@
+"""What has come down a link: the tuples of each of its spouts, and the mark behind them.
+
+Threading law: all of a link by one thread.
+"""
+
+from collections import deque
+from typing import Any
+
+from cython_core.links.link_end import LinkEnd
+from pystorm_source.worker.processes.frames import Kind, unpack
+
+Source = tuple[str, str, int]
+"""Component, stream and task of a tuple's producer."""
+
+
+class Inbox:
+    """Reads tuples for the spouts of a link. ``mark``: kind and number of the mark that is next, None for none.
+    ``through``: all numbers below it have come."""
+
+    def __init__(self, end: LinkEnd, sources: list[Source]):
+        self._end = end
+        self._waiting: dict[Source, deque[tuple[int, Any]]] = {source: deque() for source in sources}
+        self._of_place = [self._waiting[source] for source in sources]
+        self._count = 0
+        self.mark: tuple[int, int | None] | None = None
+        self.through = 0
+
+    def next_of(self, source: Source) -> tuple[int, Any] | None:
+        """Number and values of the next tuple; None if there is none now, or a mark comes first."""
+        waiting = self._waiting[source]
+        while not waiting and self._read():
+            pass
+        if not waiting:
+            return None
+        self._count -= 1
+        return waiting.popleft()
+
+    def _read(self) -> bool:
+        """One frame, unless a mark waits. Whether there was one, of tuples."""
+        frame = self._end.read() if self.mark is None else None
+        if frame is None:
+            return False
+        kind, data = frame
+        if kind != Kind.TUPLES:
+            self.mark = (kind, unpack(data))
+            return False
+        first, places, values = unpack(data)
+        if isinstance(places, int):
+            self._of_place[places].extend(enumerate(values, first))
+        else:
+            for number, (place, row) in enumerate(zip(places, values, strict=True), first):
+                self._of_place[place].append((number, row))
+        self._count += len(values)
+        self.through = first + len(values)
+        return True
+
+    def look(self) -> bool:
+        """Whether there is anything to do: tuples, or a mark."""
+        return not self.empty or self._read() or self.mark is not None
+
+    @property
+    def empty(self) -> bool:
+        """Whether all tuples that were read have been emitted."""
+        return self._count == 0
