@@ -51,6 +51,7 @@ cdef extern from "cython_core/acking/acker.h" nogil:
         bint coarse
         uint64_t *failed
         size_t failed_count
+        uint64_t failures
     const uint64_t PS_NO_TIMEOUT
     const size_t PS_ACKER_SLAB
     int ps_acker_init(ps_acker *acker, uint64_t seed, uint64_t now, uint64_t tick_nanos)

@@ -17,6 +17,7 @@ cdef class RemoteExecutor(WaitingExecutor):
     cdef readonly unsigned long long settled        # of these: the child has nothing to do of the numbers below
     cdef unsigned long long marks           # numbers that are no tuples
     cdef unsigned long long credit          # tuples that may be sent and not be taken out of the child's queue
+    cdef set cancelled                      # of these, the child was told that their trees have failed
     cdef list outgoing                      # (kind, parts) that wait for the ring
     cdef bint remote_batching               # the child's bolt is a BatchingBolt
     cdef bint remote_has_tick               # and has a process_tick
@@ -40,4 +41,6 @@ cdef class RemoteExecutor(WaitingExecutor):
     cdef int reported_up(self, tuple numbers, str method, object packed, bint retries) except -1
     cdef int broken(self, object whose, str method, object packed) except -1
     cdef Tuple away_like(self, object whose)
+    cdef unsigned long long failures        # of the acker, when lost tuples were last looked for
+    cdef int cancel_lost(self) except -1
     cdef int note_under_way(self) noexcept

@@ -27,7 +27,7 @@ from cython_core.executors.executor cimport ps_decref
 from cython_core.links.link_end cimport LinkEnd
 from cython_core.queues.queues cimport PendingEmits, ReceiveQueue
 from cython_core.routing.output_collector cimport anchor_to_tuple, set_current_collector
-from cython_core.tuples.tuple cimport OPEN, Tuple, TupleBatch, TupleSource, gather, take, take_gathered
+from cython_core.tuples.tuple cimport OPEN, Tuple, TupleBatch, TupleSource, gather, is_lost, take, take_gathered
 
 from cython_core.executors.executor import ComponentFailed
 
@@ -36,6 +36,7 @@ cdef double NEVER = float("inf")
 # Kinds of frames, as worker/processes/frames.py names them.
 cdef enum:
     TUPLES = 1
+    CANCEL = 2
     TICK = 3
     BEGIN = 4
     END = 5
@@ -61,6 +62,7 @@ cdef class RemoteExecutor(WaitingExecutor):
         self.unpack = link.unpack
         self.places = {}
         self.away = {}
+        self.cancelled = set()
         self.outgoing = []
         self.credit = max(credit, <unsigned long long>1)
 
@@ -102,6 +104,7 @@ cdef class RemoteExecutor(WaitingExecutor):
 
     def discard(self):
         self.away.clear()
+        self.cancelled.clear()
         BoltExecutor.discard(self)
 
     @property
@@ -163,6 +166,7 @@ cdef class RemoteExecutor(WaitingExecutor):
         self.times.begin_turn()
         try:
             calls = self.serve()
+            self.cancel_lost()
             if self.pending.count == 0:
                 calls += self.consume(quota)
             self.flush()
@@ -214,6 +218,24 @@ cdef class RemoteExecutor(WaitingExecutor):
         if tups:
             self.send_tuples(tups, places, values)
         return calls + len(tups)
+
+    cdef int cancel_lost(self) except -1:
+        """Tells the child of tuples whose trees have failed meanwhile: nothing that comes of them counts, and what a
+        batch of it makes of them and of others would fail these, too."""
+        cdef unsigned long long failures
+        cdef Tuple tup
+        if self.collector.acker is None:
+            return 0
+        failures = self.collector.acker.acker.failures
+        if failures == self.failures:
+            return 0
+        self.failures = failures
+        lost = [number for number, tup in self.away.items() if is_lost(tup) and not number in self.cancelled]
+        if lost:
+            self.cancelled.update(lost)
+            self.post(CANCEL, lost)
+            self.end.ring()
+        return 0
 
     cdef object place_of(self, TupleSource source):
         place = self.places.get(source)
@@ -271,6 +293,7 @@ cdef class RemoteExecutor(WaitingExecutor):
 
     cdef int mark(self, unsigned int kind) except -1:
         """Sends a mark that has a number, and is under way until the child has nothing to do behind it."""
+        self.cancel_lost()
         self.post(kind, self.sent)
         self.sent += 1
         self.marks += 1
@@ -387,6 +410,7 @@ cdef class RemoteExecutor(WaitingExecutor):
         if tup is not None:
             take_gathered(tup)
             self.collector.ack(tup)
+            self.cancelled.discard(number)
         return 0
 
     cdef int failed_up(self, unsigned long long number, str method, object packed) except -1:
@@ -395,6 +419,9 @@ cdef class RemoteExecutor(WaitingExecutor):
         if tup is None:
             return 0
         take_gathered(tup)
+        if self.cancelled and number in self.cancelled:
+            self.cancelled.discard(number)
+            return 0
         if method == "":
             return self.collector.time_out(tup)
         return self.collector.fail(tup, method, None if packed is None else self.link.unpack_error(packed))

@@ -2,6 +2,7 @@
 
     ┌─► turns until nothing moves ─► send what goes up ─► a mark is next?
     │                                                      BEGIN: a micro-batch begins: timers start
+    │                                                      CANCEL: trees have failed elsewhere
     │                                                      HELD:  the bolt processes what it holds
     │                                                      TICK:  final ticks, drained between
     │                                                      END:   cleanup, and over
@@ -10,6 +11,8 @@
 A run stays open behind a tick: a bolt may keep a tuple until another one comes, which the parent may emit again. Between
 its last tick and the next tuple it rests: no timer of it goes off between two micro-batches of the parent's.
 """
+
+from typing import Any
 
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
@@ -72,7 +75,7 @@ class ChildRun:
     def _is_due(self) -> bool:
         return self._scheduler.next_due <= self._worker.clock.monotonic()
 
-    def _take_mark(self, kind: int, number: int | None) -> None:
+    def _take_mark(self, kind: int, number: Any) -> None:
         if kind == Kind.END:
             self._worker.stop()
             self.over = True
@@ -82,6 +85,10 @@ class ChildRun:
                 spout.open_slice(_UNLIMITED, True)
             self._scheduler.begin()
             self._rests = False
+        elif kind == Kind.CANCEL:
+            self._spouts[0].fail_trees(set(number))
+            self._turns()
+            return
         elif kind == Kind.HELD:
             self._scheduler.call(self._bolt, self._bolt.process_held, number)
             self._turns()

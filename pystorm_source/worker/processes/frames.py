@@ -1,7 +1,7 @@
 """What crosses a link: kinds of frames, and values as bytes.
 
     down   TUPLES      (first number, sources, values)   tuples for the task, numbered from 0 on, in order
-           CANCEL      ranges of numbers                 their trees have failed: nothing that comes of them counts
+           CANCEL      numbers                           their trees have failed: nothing that comes of them counts
            TICK, HELD  number                            the end of a micro-batch; a spout waits for what the bolt holds
            BEGIN, END  None                              a micro-batch begins; the worker is given up
     up     STARTED     (has a tick, is a batching bolt)  the bolt is initialised
