@@ -35,6 +35,7 @@ cdef class RemoteExecutor(WaitingExecutor):
     cdef long serve_one(self) except -1
     cdef long take_frame(self, unsigned int kind, object data) except -1
     cdef long take_work(self, tuple work) except -1
+    cdef int count(self, tuple counts) except -1
     cdef int emit_up(self, str stream, tuple numbers, object values, object direct) except -1
     cdef int acked(self, unsigned long long number) except -1
     cdef int failed_up(self, unsigned long long number, str method, object packed) except -1

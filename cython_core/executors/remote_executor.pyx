@@ -20,6 +20,7 @@ Threading law: as every executor; the link belongs to the same thread.
 
 cimport cython
 from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport anchor_t, no_anchor
 from cython_core.executors.bolt_executor cimport BoltExecutor, WaitingExecutor
@@ -154,7 +155,6 @@ cdef class RemoteExecutor(WaitingExecutor):
         return 0
 
     cdef long turn(self, long quota) except -1:
-        cdef unsigned long long before = self.executed
         cdef bint held_back = self.held_back()
         cdef long calls = 0
         if self.collector.failed is not None:
@@ -172,7 +172,7 @@ cdef class RemoteExecutor(WaitingExecutor):
             self.flush()
             return calls
         finally:
-            self.end_turn(self.executed - before)
+            self.end_turn(0)  # the calls are the child's
 
     cdef long force_feed(self, long quota) except -1:
         """Breaks a cycle of full queues: takes what has come, or sends, although emits are pending."""
@@ -381,10 +381,22 @@ cdef class RemoteExecutor(WaitingExecutor):
             self.note_under_way()
             moved += 1
         if work[5] is not None:
-            self.link.count(self, work[5])
+            self.count(<tuple>work[5])
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
         return moved
+
+    cdef int count(self, tuple counts) except -1:
+        """What the child has counted since it told of it last: nanoseconds in the bolt, its latencies (as of
+        ``LatencyHistogram.since``), ticks, verdicts on tuples that had one, metrics so far."""
+        busy, latencies, ticks, duplicates, metrics = counts
+        self.times.busy += <uint64_t>busy
+        self.times.latency.add_since(*latencies)
+        self.ticks += <unsigned long long>ticks
+        self.collector.duplicate_verdicts += <unsigned long long>duplicates
+        if metrics:
+            self.instance._pystorm_metrics.update(metrics)
+        return 0
 
     cdef int emit_up(self, str stream, tuple numbers, object values, object direct) except -1:
         cdef anchor_t anchor = no_anchor(-1)

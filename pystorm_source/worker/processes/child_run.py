@@ -17,6 +17,7 @@ from typing import Any
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.links.link_end import LinkEnd
+from pystorm_source.worker.processes.child_counts import ChildCounts
 from pystorm_source.worker.processes.frames import Kind
 from pystorm_source.worker.processes.inbox import Inbox
 from pystorm_source.worker.processes.outbox import Outbox
@@ -38,8 +39,8 @@ class ChildRun:
         self._end = end
         self._inbox = inbox
         self._outbox = outbox
+        self._counts = ChildCounts(bolt, worker.clock)
         self._rests = True
-        self._taken = 0
         self.over = False
 
     @property
@@ -70,6 +71,8 @@ class ChildRun:
             moved = True
         if self._inbox.empty and self._inbox.mark is None:
             self._outbox.say_idle(self._inbox.through)
+        if self._outbox.news:
+            self._outbox.counts = self._counts.take(now=self._rests)
         return self._send() or moved
 
     def _is_due(self) -> bool:

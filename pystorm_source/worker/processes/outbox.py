@@ -42,6 +42,11 @@ class Outbox:
         """Whether frames wait for room in the ring."""
         return bool(self._left) or self._end.writes
 
+    @property
+    def news(self) -> bool:
+        """Whether there is anything to send but counts."""
+        return self.size > 0 or self._idle != self._said_idle
+
     def say_idle(self, through: int) -> None:
         """With the next frame: there is nothing to do of all numbers below this one."""
         self._idle = through
@@ -54,7 +59,7 @@ class Outbox:
 
     def send(self) -> bool:
         """What there is goes up, as far as there is room. Whether there was anything."""
-        if self.size == 0 and self._idle == self._said_idle and self.counts is None:
+        if not self.news and self.counts is None:
             return False
         acks = ranges_of(sorted(self.acks))
         work = (self.emits, acks, self.fails, self.reports, self._idle, self.counts)
