@@ -302,9 +302,11 @@ cdef class RemoteExecutor(WaitingExecutor):
         return 0
 
     def wants_final_tick(self, unsigned long long emits):
+        if not self.final_ticked:  # also of a bolt without ticks: the counts of the micro-batch come with the answer
+            return True
         if self.remote_batching and self.away:
-            return not self.final_ticked or self.executed != self.executed_at_final_tick
-        return self.has_tick and (not self.final_ticked or self.emits_at_final_tick != emits)
+            return self.executed != self.executed_at_final_tick
+        return self.has_tick and self.emits_at_final_tick != emits
 
     def final_tick(self, unsigned long long emits):
         """Tells the child that its micro-batch is at its end. What comes of that comes before it is said to be done."""

@@ -107,6 +107,9 @@ def check(case, scheduler):
     for root, (_, time) in found.items():
         assert time == pytest.approx(model.notified[root][1], abs=0.009)
     assert sum(result.unsettled.values()) == root_count(pauses) - len(model.notified)
+    if any(processes):
+        # What one task fails, another one in a process of its own may not have heard of yet.
+        return f"trees that failed, in processes: {sum(verdict == 'fail' for verdict, _ in model.notified.values())}"
     fewest, most = model.duplicate_verdicts()
     for number in range(len(drawn)):
         assert fewest[number] <= result.duplicate_verdicts[f"bolt{number}"] <= most[number]
