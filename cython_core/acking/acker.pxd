@@ -126,6 +126,7 @@ cdef class Roots:
     cdef int ack_edge(self, uint64_t edge) except -1
     cdef int fail(self, object reason) except -1
     cdef int time_out(self) except -1
+    cdef int fail_with_group(self) except -1
     cdef int reset_timeout(self) except -1
     cdef uint64_t attempt_of_row(self) except? 0
     cdef bint is_lost(self) except -1

@@ -230,9 +230,15 @@ cdef class Roots:
         for i in range(self.count):
             lost = lost or self.roots[i].attempt != self.attempts[i]
         if lost:
-            for i in range(self.count):
-                ps_acker_fail(&self.owner.acker, self.roots[i], self.attempts[i], PS_ROOT_FAILED_WITH_GROUP)
+            self.fail_with_group()
         return lost
+
+    cdef int fail_with_group(self) except -1:
+        """Those that are open, as something that they are to be processed with has failed."""
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            ps_acker_fail(&self.owner.acker, self.roots[i], self.attempts[i], PS_ROOT_FAILED_WITH_GROUP)
+        return 0
 
 
 cdef Roots roots_for(Acker acker, Py_ssize_t count):

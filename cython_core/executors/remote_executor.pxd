@@ -37,6 +37,7 @@ cdef class RemoteExecutor(WaitingExecutor):
     cdef long take_work(self, tuple work) except -1
     cdef int count(self, tuple counts) except -1
     cdef int emit_up(self, str stream, tuple numbers, object values, object direct) except -1
+    cdef int fail_with_group(self, list tups) except -1
     cdef int acked(self, unsigned long long number) except -1
     cdef int failed_up(self, unsigned long long number, str method, object packed) except -1
     cdef int reported_up(self, tuple numbers, str method, object packed, bint retries) except -1

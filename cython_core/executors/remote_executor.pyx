@@ -22,7 +22,7 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.acking.acker cimport anchor_t, no_anchor
+from cython_core.acking.acker cimport PS_ROOT_FAILED_WITH_GROUP, anchor_t, no_anchor, ps_acker_fail
 from cython_core.executors.bolt_executor cimport BoltExecutor, WaitingExecutor
 from cython_core.executors.executor cimport ps_decref
 from cython_core.links.link_end cimport LinkEnd
@@ -165,6 +165,7 @@ cdef class RemoteExecutor(WaitingExecutor):
             return 0
         self.times.begin_turn()
         try:
+            self.cancel_lost()  # order: before the child goes on
             calls = self.serve()
             self.cancel_lost()
             if self.pending.count == 0:
@@ -366,7 +367,7 @@ cdef class RemoteExecutor(WaitingExecutor):
         cdef long moved = len(emits) + len(fails)
         cdef Py_ssize_t i
         for stream, numbers, values, direct in emits:
-            self.emit_up(<str>stream, <tuple>numbers, values, direct)
+            self.emit_up(stream, <tuple>numbers, values, direct)
         for numbers, method, packed, retries in <list>work[3]:
             self.reported_up(<tuple>numbers, method, packed, retries)
         for i in range(0, len(acks), 2):
@@ -404,19 +405,32 @@ cdef class RemoteExecutor(WaitingExecutor):
         cdef anchor_t anchor = no_anchor(-1)
         cdef object _alive = None
         cdef Tuple tup = None
-        if len(numbers) == 1:
+        if stream is not None and len(numbers) == 1:
             tup = self.away.get(numbers[0])
-            if tup is not None:
-                anchor_to_tuple(&anchor, tup)
-        elif numbers:
+            if tup is None:  # it has failed, and that came first
+                return 0
+            anchor_to_tuple(&anchor, tup)
+        elif numbers or stream is None:
             tups = [each for each in [self.away.get(number) for number in numbers] if each is not None]
+            if stream is None or len(tups) < len(numbers):
+                return self.fail_with_group(tups)
             _alive = self.collector.anchor_to(tups, &anchor, False)
-            tup = <Tuple>tups[0] if tups else None
+            tup = <Tuple>tups[0]
         self.collector.current = tup
         try:
             self.collector.send_with(values, stream, &anchor, direct, False)
         except Exception as error:
             self.fail_current("process", error)
+        return 0
+
+    cdef int fail_with_group(self, list tups) except -1:
+        """A tuple that was made of these and of another one whose tree has failed."""
+        cdef Tuple tup
+        for tup in tups:
+            if tup.root is not NULL:
+                ps_acker_fail(&tup.source.acker.acker, tup.root, tup.attempt, PS_ROOT_FAILED_WITH_GROUP)
+            elif tup.roots is not None:
+                tup.roots.fail_with_group()
         return 0
 
     cdef int acked(self, unsigned long long number) except -1:

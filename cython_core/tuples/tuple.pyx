@@ -153,18 +153,21 @@ def offset_of_tree(Tuple tup not None):
 
 
 def ids_of_trees(Tuple tup not None):
-    """The message ids of the trees that it is an edge of and that have not failed: what its spout has emitted them
-    with."""
+    """The message ids of the trees that it is an edge of, what its spout has emitted them with; and whether one of them
+    has failed: its id is not known any more."""
     cdef Roots roots = tup.roots
     if tup.root is not NULL:
-        return (<object>tup.root.id,) if tup.root.attempt == tup.attempt and tup.root.id is not NULL else ()
+        if tup.root.attempt == tup.attempt and tup.root.id is not NULL:
+            return (<object>tup.root.id,), False
+        return (), True
     if roots is None:
-        return ()
-    return tuple([
+        return (), False
+    ids = tuple([
         <object>roots.roots[i].id
         for i in range(roots.count)
         if roots.roots[i].attempt == roots.attempts[i] and roots.roots[i].id is not NULL
     ])
+    return ids, len(ids) < roots.count
 
 
 def _tuple_again(component, stream, task, fields, values, offset, id):

@@ -2,7 +2,6 @@
 
     ┌─► turns until nothing moves ─► send what goes up ─► a mark is next?
     │                                                      BEGIN: a micro-batch begins: timers start
-    │                                                      CANCEL: trees have failed elsewhere
     │                                                      HELD:  the bolt processes what it holds
     │                                                      TICK:  final ticks, drained between
     │                                                      END:   cleanup, and over
@@ -59,6 +58,7 @@ class ChildRun:
         """Whether anything was done."""
         if self._outbox.waits and not self._outbox.write_left():
             return False  # order: what goes up must not wait for more to come down
+        self._inbox.read_all()
         moved = self._inbox.look()
         if self._rests and not self._inbox.empty:
             self._rests = False
@@ -75,6 +75,10 @@ class ChildRun:
             self._outbox.counts = self._counts.take(now=self._rests)
         return self._send() or moved
 
+    def cancel(self, numbers: set[int]) -> None:
+        """Fails trees that have failed elsewhere. Those that the bolt has not begun it never gets."""
+        self._spouts[0].fail_trees(numbers)
+
     def _is_due(self) -> bool:
         return self._scheduler.next_due <= self._worker.clock.monotonic()
 
@@ -88,10 +92,6 @@ class ChildRun:
                 spout.open_slice(_UNLIMITED, True)
             self._scheduler.begin()
             self._rests = False
-        elif kind == Kind.CANCEL:
-            self._spouts[0].fail_trees(set(number))
-            self._turns()
-            return
         elif kind == Kind.HELD:
             self._scheduler.call(self._bolt, self._bolt.process_held, number)
             self._turns()

@@ -40,7 +40,7 @@ class ChildWorker:
         self._end = end
         self.failed = False
         self._run: ChildRun | None = None
-        self._inbox, self.outbox = Inbox(end, sources_of(plan, component)), Outbox(end, self._clock)
+        self._inbox, self.outbox = Inbox(end, sources_of(plan, component), self._cancel), Outbox(end, self._clock)
         self._make = lambda: Worker(child_plan(plan, component, task), OutputPlan(pa.schema([]), ()), self._clock)
         self._placed = (component, task)
 
@@ -107,8 +107,14 @@ class ChildWorker:
             tup, method, error = entry.tuple, entry.method, entry.__cause__ or entry
         else:
             (error, tup), method = entry, "raise_exception"
-        numbers = () if tup is None else ids_of_trees(tup)
+        numbers = () if tup is None else ids_of_trees(tup)[0]
         self.outbox.reports.append((numbers, method, pack_error(error), retries))
+
+    def _cancel(self, numbers: set[int]) -> None:
+        assert self._run is not None
+        self._run.cancel(numbers)
+        # The bolt has not got those that still wait, and they have no tree here.
+        self.outbox.fails += [(number, "fail", None) for number in sorted(numbers & self._inbox.lost)]
 
     def _bolt_of(self, executors: Sequence[object]) -> BoltExecutor:
         for executor in executors:

@@ -13,4 +13,8 @@ class LinkBolt(Bolt):
 
     def process(self, tup: Tuple) -> None:
         """Puts it into the next frame."""
-        self._outbox.emits.append((tup.stream, ids_of_trees(tup), tuple(tup.values), None))
+        numbers, lost = ids_of_trees(tup)
+        if lost:  # what it was made of has failed in part: nothing of it counts, and the other tuples fail with that
+            self._outbox.emits.append((None, numbers, None, None))
+        else:
+            self._outbox.emits.append((tup.stream, numbers, tuple(tup.values), None))

@@ -24,7 +24,7 @@ class Outbox:
         self._end = end
         self._clock = clock
         self._left: list[tuple[Kind, list[Any]]] = []
-        self.emits: list[tuple[str, tuple[int, ...], Any, int | None]] = []
+        self.emits: list[tuple[str | None, tuple[int, ...], Any, int | None]] = []
         self.acks: list[int] = []
         self.fails: list[tuple[int, str, bytes | None]] = []
         self.reports: list[tuple[tuple[int, ...], str, bytes, bool]] = []
