@@ -27,6 +27,7 @@ from pystorm_source.options.named import load_named
 from pystorm_source.plan.join_inputs import join_inputs, joins
 from pystorm_source.plan.key_states import refuse_unkept
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
+from pystorm_source.plan.unplaceable import refuse_unplaceable
 from pystorm_source.plan.unread_par import refuse_unread_par
 from pystorm_source.types.arrow import field_type
 from pystorm_source.types.json_values import json_copy
@@ -240,6 +241,7 @@ def _is_own(cls: type[Any], name: str) -> bool:
 def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     cls = spec.component_cls
     where = f"{spec.label!r} of {topology.__name__}"
+    refuse_unplaceable(spec, where)
     for stream in spec.streams:
         for field, ddl in zip(stream.fields, stream.types, strict=True):
             if ddl is not None:

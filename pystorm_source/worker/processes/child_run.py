@@ -109,5 +109,5 @@ class ChildRun:
             pass
 
     def _send(self) -> bool:
-        self._end.taken = self._bolt.executed + self._bolt.skipped
+        self._end.taken = self._bolt.executed + self._bolt.skipped + self._inbox.dropped
         return self._outbox.send()

@@ -16,7 +16,8 @@ Source = tuple[str, str, int]
 
 class Inbox:
     """Reads tuples for the spouts of a link. ``mark``: kind and number of the mark that is next, None for none.
-    ``through``: all numbers below it have come. ``cancel``: called with numbers whose trees have failed in the parent.
+    ``through``: all numbers below it have come. ``dropped``: tuples that the bolt was not given, as their trees had
+    failed. ``cancel``: called with numbers whose trees have failed in the parent.
     """
 
     def __init__(self, end: LinkEnd, sources: list[Source], cancel: Callable[[set[int]], None]):
@@ -25,6 +26,7 @@ class Inbox:
         self._of_place = [self._waiting[source] for source in sources]
         self._count = 0
         self._cancel = cancel
+        self.dropped = 0
         self.lost: set[int] = set()  # of those that wait: their trees have failed meanwhile
         self.mark: tuple[int, int | None] | None = None
         self.through = 0
@@ -42,6 +44,7 @@ class Inbox:
             if not self.lost or found[0] not in self.lost:
                 return found
             self.lost.discard(found[0])
+            self.dropped += 1
 
     def read_all(self) -> None:
         """Everything that has come. Order: before timers go off, so that no batch is made of tuples whose trees have
