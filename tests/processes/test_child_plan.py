@@ -5,6 +5,7 @@ import mmap
 
 from cython_core.links.link_end import LinkEnd, link_bytes
 from pystorm_source import BatchingBolt, Bolt, Topology
+from pystorm_source.clock import ManualClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.worker.processes.carried_error import unpack_error
@@ -23,31 +24,50 @@ class Child:
         self.parent = LinkEnd(memory, RING, RING, True)
         end = LinkEnd(memory, RING, RING, False)
         task = plan.component(component).tasks[0]
-        self.child = ChildWorker(plan, component, task, end)
-        self.worker = self.child.worker
+        self.child = ChildWorker(plan, component, task, end, ManualClock())
+        self.step()
+        assert self.parent.read()[0] == Kind.STARTED
+        self.write(Kind.BEGIN, None)
+        self.step()
+
+    def write(self, kind, value):
+        assert self.parent.write(kind, pack(value))
+
+    def step(self):
+        while self.child.step():
+            pass
 
     def answers(self, places, values, first=0):
-        """Emits, acked numbers and fails, of tuples of the sources with these places."""
-        assert self.parent.write(Kind.TUPLES, pack((first, places, values)))
-        for _ in self.worker.run_round({}):
-            pass
-        assert self.child.outbox.send()
-        kind, data = self.parent.read()
-        assert kind == Kind.WORK
-        emits, acks, fails = unpack(data)
-        return emits, list(numbers_of(acks)), fails
+        """Emits, acked numbers and fails, of tuples of the sources with these places, when the micro-batch has ended."""
+        self.write(Kind.TUPLES, (first, places, values))
+        self.step()
+        self.write(Kind.TICK, first + len(values))
+        self.step()
+        emits, acks, fails = [], [], []
+        while (frame := self.parent.read()) is not None:
+            kind, data = frame
+            assert kind == Kind.WORK
+            more, acked, failed, _errors, idle, _counts = unpack(data)
+            emits, acks, fails = emits + more, acks + list(numbers_of(acked)), fails + failed
+        assert idle == first + len(values) + 1
+        return emits, acks, fails
+
+    def stop(self):
+        self.write(Kind.END, None)
+        self.step()
+        assert self.child.over
+
+
+seen = []
 
 
 class Parse(Bolt):
     outputs = ["word", "n"]
 
-    def initialize(self, conf, context):
-        self.seen = []
-
     def process(self, tup):
         if tup.values[0] == "bad":
             raise ValueError("no price: bad")
-        self.seen.append((tup.component, tup.stream, tup.values._fields))
+        seen.append((tup.component, tup.stream, tup.task, tup.values._fields))
         for word in tup.values[0].split():
             self.emit((word, len(word)))
 
@@ -59,18 +79,18 @@ class Parsed(Topology):
 
 
 def test_a_bolt_works_as_in_its_topology():
+    seen.clear()
     child = Child(Parsed, "parse")
     emits, acks, fails = child.answers([0, 1, 0], [("a bc",), ("d",), ("",)], first=7)
     assert sorted(emits) == [
-        ("default", (7,), ("a", 1), -1),
-        ("default", (7,), ("bc", 2), -1),
-        ("default", (8,), ("d", 1), -1),
+        ("default", (7,), ("a", 1), None),
+        ("default", (7,), ("bc", 2), None),
+        ("default", (8,), ("d", 1), None),
     ]
     assert acks == [7, 8, 9]
     assert fails == []
-    bolt = next(each.instance for each in child.worker.executors if each.component == "parse")
-    assert sorted(bolt.seen) == [("lines", "default", ("line",))] * 2 + [("more", "default", ("text",))]
-    child.worker.stop()
+    assert sorted(seen) == [("lines", "default", 1, ("line",))] * 2 + [("more", "default", 2, ("text",))]
+    child.stop()
 
 
 class Goes(Parse):
@@ -90,7 +110,7 @@ def test_a_tuple_that_fails_comes_back_with_its_exception():
     ((number, method, error),) = fails
     assert (number, method) == (1, "process")
     assert repr(unpack_error(error)) == "ValueError('no price: bad')"
-    child.worker.stop()
+    child.stop()
 
 
 class Sums(BatchingBolt):
@@ -111,4 +131,4 @@ def test_what_a_batch_makes_is_anchored_to_all_its_tuples():
     assert [(stream, sorted(anchors), values) for stream, anchors, values, _ in emits] == [("default", [0, 1, 2], (6,))]
     assert acks == [0, 1, 2]
     assert fails == []
-    child.worker.stop()
+    child.stop()

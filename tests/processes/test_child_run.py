@@ -10,13 +10,14 @@ import pytest
 
 from cython_core.links.link_end import LinkEnd, link_bytes
 from pystorm_source import BatchingBolt, Bolt, Topology
+from pystorm_source.clock import SystemClock
 from pystorm_source.errors.user_frames import users_line
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.worker.processes.carried_error import unpack_error
 from pystorm_source.worker.processes.child_process import ChildProcess, Ending
 from pystorm_source.worker.processes.child_setup import ChildSetup
-from pystorm_source.worker.processes.child_worker import ChildWorker
+from pystorm_source.worker.processes.child_tasks import ChildTasks
 from pystorm_source.worker.processes.frames import Kind, numbers_of, pack, unpack
 
 
@@ -33,13 +34,17 @@ class Forked:
         task = plan.component(component).tasks[0]
 
         def body():
-            ChildWorker(plan, component, task, end).run()
+            ChildTasks(plan, component, [(task, end)], SystemClock()).run()
 
         self.child = ChildProcess.fork(component, body, ChildSetup(), self.fds)
         self.poll = select.poll()
         self.poll.register(self.fds[0], select.POLLIN)
         self.poll.register(self.child.pidfd, select.POLLIN)
-        self.emits, self.acks, self.fails, self.marks = [], [], [], []
+        self.emits, self.acks, self.fails, self.idle, self.marks = [], [], [], 0, []
+        self.read_until(lambda: self.marks)
+        if self.marks[0][0] == Kind.STARTED:
+            self.marks.clear()
+            self.write(Kind.BEGIN, None)
 
     def write(self, kind, value):
         """One frame; reads while it waits for room."""
@@ -71,7 +76,7 @@ class Forked:
         if kind != Kind.WORK:
             self.marks.append((kind, unpack(data)))
             return
-        emits, acks, fails = unpack(data)
+        emits, acks, fails, _errors, self.idle, _counts = unpack(data)
         for _, anchors, _, _ in emits:
             assert not set(anchors).intersection(self.acks)  # an emit comes before the verdict of its anchor
         self.emits += emits
@@ -141,13 +146,12 @@ def test_the_final_tick_is_the_parents():
     forked = Forked(Summed, "sums", 1 << 12)
     forked.write(Kind.TUPLES, (0, 0, [(1,), (2,), (3,)]))
     forked.write(Kind.TICK, 3)
-    forked.read_until(lambda: forked.marks)
-    assert forked.marks == [(Kind.TICKED, 3)]
+    forked.read_until(lambda: forked.idle == 4)
     assert [values for _, _, values, _ in forked.emits] == [(6,)]
     assert forked.acks == [0, 1, 2]
     forked.write(Kind.TUPLES, (4, 0, [(7,)]))
     forked.write(Kind.TICK, 5)
-    forked.read_until(lambda: len(forked.marks) == 2)
+    forked.read_until(lambda: forked.idle == 6)
     assert [values for _, _, values, _ in forked.emits] == [(6,), (7,)]
     forked.write(Kind.END, None)
     assert forked.child.ended(30) == forked.close() == Ending(status=0)

@@ -63,7 +63,7 @@ class ChildWorker:
         """What can be done without waiting, until the parent says END or the component has failed, which goes up as
         FAILED. Whether anything was."""
         if self.over:
-            return self.outbox.write_left()
+            return self.outbox.waits and self.outbox.write_left()
         try:
             if self._run is None:
                 self._run = self._begin()
