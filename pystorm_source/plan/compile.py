@@ -27,7 +27,7 @@ from pystorm_source.options.named import load_named
 from pystorm_source.plan.join_inputs import join_inputs, joins
 from pystorm_source.plan.key_states import refuse_unkept
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
-from pystorm_source.plan.unplaceable import refuse_unplaceable
+from pystorm_source.plan.unplaceable import refuse_limited, refuse_unplaceable
 from pystorm_source.plan.unread_par import refuse_unread_par
 from pystorm_source.types.arrow import field_type
 from pystorm_source.types.json_values import json_copy
@@ -170,6 +170,8 @@ def compile_plan(
     )
     plan.check_keys()
     refuse_unread_par(plan)
+    for component in components:
+        refuse_limited(component)
     for bolt in joins(plan):
         join_inputs(plan, bolt, several_tasks=False)
     if any_environment:

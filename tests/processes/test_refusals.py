@@ -70,6 +70,22 @@ def test_a_direct_stream_does_not_cross():
         compile_plan(topology(Direct, processes=2))
 
 
+class Asks(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        with self.limit("api"):
+            self.emit([tup.values.n])
+
+
+@pytest.mark.parametrize("cls, more", [(Asks, {}), (Plain, {"limits": ["api"]})])
+def test_a_rate_limit_holds_for_one_process(cls, more):
+    config = {"topology.rate.limit": {"api": "20/s"}}
+    assert compile_plan(topology(cls, **more), config)
+    with pytest.raises(TopologyError, match=r"'placed' takes permits of a rate limit.*processes=2, limits=\['api'\]"):
+        compile_plan(topology(cls, processes=2, **more), config)
+
+
 @pytest.mark.parametrize("cls", [Sum, Direct])
 def test_without_processes_these_compile(cls):
     assert compile_plan(topology(cls)).component("placed").processes == 0
