@@ -189,6 +189,7 @@ class ComponentSpec:
     def _repr_html_(self) -> str:
         """Asked by a notebook."""
         rows: list[tuple[str, object]] = [("tasks", self.par if isinstance(self.par, int) else json.dumps(self.par))]
+        rows += [("processes", self.processes)] if self.processes else []
         rows += [("input", f"{each.componentId}.{each.streamId} by {by}") for each, by in self.inputs.items()]
         rows += [("stream", f"{each.name}: {', '.join(_declared(each)) or 'no fields'}") for each in self.streams]
         rows += [("config", f"{key} = {json.dumps(redacted(key, value))}") for key, value in self.config.items()]
