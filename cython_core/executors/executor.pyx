@@ -49,6 +49,8 @@ class ComponentFailed(Exception):
 def named_failure(component, task, method, tup, offset, error):
     """What to raise for an error that a component's method has raised: a ComponentFailed, or the error itself with a
     note. The one place that decides."""
+    if isinstance(error, ComponentFailed):  # of a component in another process, which names it
+        return error
     if isinstance(error, COMPONENTS_OWN):
         failure = ComponentFailed(component, task, method, tup, offset)
         failure.__cause__ = error

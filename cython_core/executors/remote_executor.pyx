@@ -121,6 +121,11 @@ cdef class RemoteExecutor(WaitingExecutor):
         """Tuples that were sent and have no verdict yet."""
         return len(self.away)
 
+    @property
+    def has_started(self):
+        """Whether the child has initialised its bolt."""
+        return self.started
+
     def some_away(self, Py_ssize_t most):
         """At most so many of these, oldest first."""
         return list(self.away.values())[:most]

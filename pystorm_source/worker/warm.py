@@ -79,6 +79,9 @@ def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
     """A worker of an equal plan and output and the same run that is idle in this process, else a new one."""
     key = _key_of_same(plan, output, run) or (run, *_key(plan, output))
     worker = _idle.pop(key, None)
+    if worker is not None and not worker.is_alive:  # a process of it was killed while it was idle
+        worker.stop()
+        worker = None
     if worker is None:
         spare_modules()
         worker = Worker(plan, output)

@@ -51,6 +51,9 @@ _UNLIMITED = 1 << 62
 # one that writes what it holds is cut off.
 CLEANUP_SECONDS = 5.0
 
+# The same, if a component has failed: the error waits for it.
+BROKEN_CLEANUP_SECONDS = 1.0
+
 
 class Worker:
     """A running topology. One run at a time; components stay initialised from run to run.
@@ -182,14 +185,14 @@ class Worker:
         Raises TupleFailed if a component's ``initialize`` raises.
         """
         self.broken = True
-        with self._watched():
+        with self.watched():
             for executor in reversed(self.executors):
                 conf = self.plan.conf_of(self.plan.component(executor.component))
                 self._calls.call(executor, "initialize", executor.start, conf, self._wiring.context_of(executor))
                 self._initialized.append(executor)
         self.broken = False
 
-    def _watched(self) -> AbstractContextManager[None]:
+    def watched(self) -> AbstractContextManager[None]:
         """The watchdog watches the calls of components while the block runs, if time is the machine's."""
         return nullcontext() if self._manual else watching(self)
 
@@ -334,7 +337,7 @@ class Worker:
         self._last = None
         self._calls.begin()
         try:
-            with self._watched():
+            with self.watched():
                 yield from self._micro_batch.read(opening, deadline)
         finally:
             self._scheduler.halt()
@@ -396,19 +399,25 @@ class Worker:
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""
+        cleanup_seconds = BROKEN_CLEANUP_SECONDS if self.broken else CLEANUP_SECONDS
         self.broken = True
         self._scheduler.halt()
         for executor in self.executors:
             executor.discard()
         try:
-            with self._watched():
+            with self.watched():
                 while self._initialized:
                     executor = self._initialized.pop()
                     self._calls.call_quietly(executor, "cleanup", executor.clean_up)
         finally:  # a KeyboardInterrupt goes on, but leaves no thread behind
             self._error_log.log_counts(everything=True)
             self._scheduler.stop()
-            self._end_children(CLEANUP_SECONDS)
+            self._end_children(cleanup_seconds)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether all of its child processes are, if it has any."""
+        return self._children is None or self._children.all_alive
 
     def die(self) -> None:
         """Ends without calling any component, as a killed task does."""

@@ -62,9 +62,8 @@ class ChildRun:
         moved = self._inbox.look()
         if self._rests and not self._inbox.empty:
             self._rests = False
-        if not self._rests and (moved or self._is_due()):
+        if not self._rests:
             self._turns()
-            moved = True
         if self._inbox.mark is not None and self._inbox.empty:
             (kind, number), self._inbox.mark = self._inbox.mark, None
             self._take_mark(kind, number)
@@ -78,9 +77,6 @@ class ChildRun:
     def cancel(self, numbers: set[int]) -> None:
         """Fails trees that have failed elsewhere. Those that the bolt has not begun it never gets."""
         self._spouts[0].fail_trees(numbers)
-
-    def _is_due(self) -> bool:
-        return self._scheduler.next_due <= self._worker.clock.monotonic()
 
     def _take_mark(self, kind: int, number: Any) -> None:
         if kind == Kind.END:
@@ -96,6 +92,7 @@ class ChildRun:
             self._scheduler.call(self._bolt, self._bolt.process_held, number)
             self._turns()
         elif kind == Kind.TICK:
+            self._turns()  # also what a thread of the component's own has emitted meanwhile
             while self._scheduler.final_tick():
                 self._turns()
             self._rests = True

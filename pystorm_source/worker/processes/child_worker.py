@@ -20,6 +20,7 @@ from pystorm_source.worker.processes.frames import Kind, pack
 from pystorm_source.worker.processes.inbox import Inbox
 from pystorm_source.worker.processes.link_bolt import LinkBolt
 from pystorm_source.worker.processes.link_spout import LinkSpout
+from pystorm_source.worker.processes.no_limits import NoLimits
 from pystorm_source.worker.processes.outbox import Outbox
 from pystorm_source.worker.worker import Worker
 
@@ -84,6 +85,7 @@ class ChildWorker:
         except TupleFailed as failed:
             self._report(None, method, failed.__cause__)
             return None
+        worker.watched().__enter__()  # as long as the process lives: it sleeps outside of the engine's calls
         bolt.ready()
         self.outbox.write(Kind.STARTED, pack((bolt.has_tick, bolt.is_batching)))
         return ChildRun(worker, bolt, self._end, self._inbox, self.outbox)
@@ -99,6 +101,9 @@ class ChildWorker:
                 executor.instance._pystorm_link(self.outbox)
         bolt = self._bolt_of(worker.executors)
         bolt.reported.listener = self._tell
+        bolt.out.sends_away = True
+        if worker.limits:
+            bolt.instance._pystorm_limits = NoLimits()
         return bolt
 
     def _tell(self, entry: Any, retries: bool) -> None:

@@ -9,6 +9,7 @@ A ring is a part of an anonymous mapping made before the fork: it has no name, a
 import gc
 import mmap
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -102,10 +103,20 @@ class Children:
         self._processes.append(ChildProcess.fork(name, body, setup, keeps))
         return self._processes[-1]
 
+    @property
+    def all_alive(self) -> bool:
+        """Whether none has ended."""
+        return all(process.ended() is None for process in self._processes)
+
+    def __del__(self) -> None:
+        """Of a worker that was dropped: its children would wait for ever."""
+        self.close()
+
     def close(self, seconds: float = 0.0) -> None:
         """Ends all of them: those that were told to may take so long to do it by themselves."""
+        deadline = time.monotonic() + seconds
         for process in self._processes:
-            process.ended(seconds)
+            process.ended(max(0.0, deadline - time.monotonic()))
             process.close()
         self._processes.clear()
         for fd in self._fds:

@@ -142,7 +142,8 @@ class TaskLink:
         assert self._process is not None
         ending = self._process.ended() or Ending()
         away, offset = executor.at_work
-        raise ComponentFailed(executor.component, executor.task, "process", away, offset) from RuntimeError(
+        method = "process" if executor.has_started else "initialize"
+        raise ComponentFailed(executor.component, executor.task, method, away, offset) from RuntimeError(
             f"the process of component {executor.component!r}, task {executor.task} {ending}"
             f"{_memory_hint(ending)}{_away_text(executor)}. Given: process {self._process.pid}"
         )
