@@ -70,13 +70,18 @@ class Reported(deque):
 
     added = 0
     retries = False
-    listener = None     # called with each entry and ``retries``: of a child process, whose parent is told
+    listener = None     # called with each entry and ``retries``, None for one that is taken back: of a child process
 
     def append(self, entry):
         self.added += 1
         super().append(entry)
         if self.listener is not None:
             self.listener(entry, self.retries)
+
+    def pop(self):
+        if self.listener is not None:
+            self.listener(None, False)
+        return super().pop()
 
 
 logger = logging.getLogger("pystorm.worker")

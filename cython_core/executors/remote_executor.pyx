@@ -479,10 +479,13 @@ cdef class RemoteExecutor(WaitingExecutor):
         ) from error
 
     cdef Tuple away_like(self, object whose):
-        """The tuple of this source and these values that has been away for longest; None: no such one is."""
+        """The tuple of this number, or the one of this source and these values that has been away for longest; None: no
+        such one is."""
         cdef Tuple tup
         if whose is None:
             return None
+        if isinstance(whose, int):
+            return self.away.get(whose)
         component, stream, values = whose
         for tup in self.away.values():
             if (tup.component, tup.stream, tuple(tup.payload)) == (component, stream, values):

@@ -109,10 +109,9 @@ class Plan(RedactedRepr):
     """Components (upstream before downstream, except in cycles), subscriptions and configuration.
     ``options``: the engine's keys of the configuration, read once: a task reads none.
 
-    ``of``: of the plan of a child process, that of the topology. ``leaving``: of a stage that a cut ends, the streams that
-    cross, as component and stream; None: the open streams
-    can leave. Equal plans run alike; a plan pickles by reference to the component classes, or with them if they are
-    defined in a notebook or script.
+    ``of``: of the plan of a child process, that of the topology. ``leaving``: of a stage that a cut ends, the streams
+    that cross, as component and stream; None: the open streams can leave. Equal plans run alike; a plan pickles by
+    reference to the component classes, or with them if they are defined in a notebook or script.
     """
 
     name: str

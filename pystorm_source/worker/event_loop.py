@@ -98,7 +98,8 @@ class EventLoop:
         """Blocking: runs callbacks until it is woken, for ``seconds`` at most; None: for any time."""
         loop = self._opened()
         try:
-            if any([each.before_sleep() for each in self._sleepers]):
+            stays_awake = [each.before_sleep() for each in self._sleepers]  # order: all are asked, whatever one says
+            if any(stays_awake):
                 self.turn()
             else:
                 self._wait(loop, seconds)

@@ -16,6 +16,7 @@ from typing import Any
 
 from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.worker.garbage import spare_modules
+from pystorm_source.worker.new_worker import new_worker
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
 
@@ -84,7 +85,7 @@ def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
         worker = None
     if worker is None:
         spare_modules()
-        worker = Worker(plan, output)
+        worker = new_worker(plan, output)
         worker.warm_key = key
     return worker
 

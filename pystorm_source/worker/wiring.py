@@ -31,7 +31,7 @@ from pystorm_source.worker.processes.remote_bolt import RemoteBolt
 from pystorm_source.worker.processes.task_link import TaskLink
 
 
-class Children(Protocol):
+class Links(Protocol):
     """The processes of placed components."""
 
     def link_of(self, task: int) -> TaskLink | None:
@@ -46,7 +46,7 @@ class Wiring:
     """
 
     def __init__(
-        self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder, clock: Clock, children: Children | None = None
+        self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder, clock: Clock, children: Links | None = None
     ):
         self.plan = plan
         self._children = children
@@ -145,8 +145,10 @@ class Wiring:
             spout.tracks = self.plan.options.acker_executors != 0
             spout.max_pending = own.max_spout_pending or 0
             return spout
+        if issubclass(component.cls, JoinBolt):
+            whole = self.plan.of or self.plan
+            found = join_inputs(whole, whole.component(component.name))
         if isinstance(instance, JoinBolt):
-            found = join_inputs(self.plan.of or self.plan, component)
             instance._pystorm_joined = (found.names, found.keys, instance.join_timeout_secs)
         queue, readers = self._queues[task], self._readers_of(component, task)
         bolt = (component.name, task, instance, pending, routers, queue, own.tick_frequency or None, readers)
@@ -241,9 +243,16 @@ class Wiring:
         self.views.append(view)
         return view
 
+    def conf_of(self, executor: Executor) -> dict[str, Any]:
+        """The ``conf`` that ``initialize`` gets."""
+        whole = self._plan_that_has(executor.component)
+        return whole.conf_of(whole.component(executor.component))
+
     def context_of(self, executor: Executor) -> dict[str, Any]:
         """The ``context`` that ``initialize`` gets."""
+        return self._plan_that_has(executor.component).context_of(executor.component, executor.task, "task")
+
+    def _plan_that_has(self, component: str) -> Plan:
+        """That of the topology; of a child's links, which are no part of that, its own."""
         whole = self.plan.of
-        if whole is None or all(component.name != executor.component for component in whole.components):
-            whole = self.plan  # a link of a child's
-        return whole.context_of(executor.component, executor.task, "task")
+        return whole if whole is not None and any(each.name == component for each in whole.components) else self.plan

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 from random import Random
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -34,10 +34,7 @@ from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
 from pystorm_source.worker.run_counts import RunCounts
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
-from pystorm_source.worker.wiring import Wiring
-
-if TYPE_CHECKING:
-    from pystorm_source.worker.processes.children import Children
+from pystorm_source.worker.wiring import Links, Wiring
 
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 
@@ -47,12 +44,23 @@ TURN_TIME_LIMIT_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
 
-# That child processes have for the cleanup of their bolts. Longer: one that hangs keeps the query's end waiting. Shorter:
-# one that writes what it holds is cut off.
+# That child processes have for the cleanup of their bolts. Longer: one that hangs keeps the query's end waiting.
+# Shorter: one that writes what it holds is cut off.
 CLEANUP_SECONDS = 5.0
 
 # The same, if a component has failed: the error waits for it.
 BROKEN_CLEANUP_SECONDS = 1.0
+
+
+class ChildSet(Links, Protocol):
+    """The child processes of a worker."""
+
+    @property
+    def all_alive(self) -> bool:
+        """Whether none has ended."""
+
+    def close(self, seconds: float = 0.0) -> None:
+        """Ends them: those that were told to may take so long to do it by themselves."""
 
 
 class Worker:
@@ -60,10 +68,18 @@ class Worker:
 
     A start or run that raises, or whose iterator is closed before its end, leaves components or tuples half-way: the
     worker is then ``broken`` and can only be stopped. ``seed``: an int shuffles order and length of the executors'
-    turns, the same way for the same seed. Raises TupleFailed if a component's constructor does.
+    turns, the same way for the same seed. ``children``: of ``new_worker``; without them all tasks run in this process.
+    Raises TupleFailed if a component's constructor does.
     """
 
-    def __init__(self, plan: Plan, output: OutputPlan, clock: Clock | None = None, seed: int | None = None):
+    def __init__(
+        self,
+        plan: Plan,
+        output: OutputPlan,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        children: ChildSet | None = None,
+    ):
         self.plan = plan
         self.output = output
         self.clock = clock or SystemClock()
@@ -76,7 +92,7 @@ class Worker:
             engine.timeout_seconds, engine.message_timeout_by_progress, self.clock.monotonic if self._manual else None
         )
         self._builder = RowBatchBuilder(output.schema, output.batch_rows, acker=self._acker)
-        self._children = self._forked()
+        self._children = children
         try:
             self._wiring = Wiring(plan, output, self._builder, self.clock, self._children)
         except ComponentFailed as failure:
@@ -107,14 +123,6 @@ class Worker:
         self._meter = ComponentMeter(plan, self.executors)
         self._before = self._meter.begin()
         self._last: Look | None = None
-
-    def _forked(self) -> "Children | None":
-        """Order: before anything else, above all before threads."""
-        if not any(component.processes for component in self.plan.components):
-            return None
-        from pystorm_source.worker.processes.children import Children  # which makes workers
-
-        return Children(self.plan, self.clock)
 
     @property
     def scheduler(self) -> InlineScheduler | ThreadsScheduler:
@@ -187,7 +195,7 @@ class Worker:
         self.broken = True
         with self.watched():
             for executor in reversed(self.executors):
-                conf = self.plan.conf_of(self.plan.component(executor.component))
+                conf = self._wiring.conf_of(executor)
                 self._calls.call(executor, "initialize", executor.start, conf, self._wiring.context_of(executor))
                 self._initialized.append(executor)
         self.broken = False

@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Topology
 from pystorm_source.clock import ManualClock
 from pystorm_source.plan import compile_plan
-from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from pystorm_source.worker import OutputPlan, ViewPlan
+from pystorm_source.worker.new_worker import new_worker
 from tests.acking.drawn import GROUPINGS, Deed, Node, Unfit, nodes, shrinking
 from tests.sizes import sized
 
@@ -209,7 +210,7 @@ def worker_of(case, script, config):
         )
     plan = compile_plan(type("Drawn", (Topology,), body), config)
     views = tuple(ViewPlan(f"bolt{number}", "default", (0, 1, 2), task_column=3) for number in open_nodes(drawn))
-    clock.worker = Worker(plan, OutputPlan(SCHEMA, views, case["batch_rows"]), clock)
+    clock.worker = new_worker(plan, OutputPlan(SCHEMA, views, case["batch_rows"]), clock)
     if case["span"] is not None:
         clock.worker._acker.span = case["span"]
     return clock.worker

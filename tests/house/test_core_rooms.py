@@ -19,7 +19,7 @@ MAY_USE = {
     "arrow": {"acking"},
     "routing": {"arrow", "queues", "tuples", "acking", "primitives"},
     "compiled": {"routing", "arrow", "tuples", "acking"},
-    "executors": {"compiled", "routing", "arrow", "queues", "tuples", "acking", "timing", "primitives"},
+    "executors": {"compiled", "links", "routing", "arrow", "queues", "tuples", "acking", "timing", "primitives"},
     "schedulers": {"executors", "routing", "arrow", "queues", "acking", "timing", "primitives"},
 }
 _INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s*"([^"]+)"', re.MULTILINE)

@@ -38,7 +38,7 @@ class Child:
             pass
 
     def answers(self, places, values, first=0):
-        """Emits, acked numbers and fails, of tuples of the sources with these places, when the micro-batch has ended."""
+        """Emits, acked numbers and fails of a micro-batch with tuples of the sources with these places."""
         self.write(Kind.TUPLES, (first, places, values))
         self.step()
         self.write(Kind.TICK, first + len(values))

@@ -1,6 +1,8 @@
 """What a bolt in a process of its own raises has the same effect, and reads the same, as in the Spark task's."""
 
 import os
+import signal
+import threading
 
 import pytest
 
@@ -130,7 +132,7 @@ class Groups(BatchingBolt):
 TWICE = pytest.mark.xfail(
     strict=True, reason="what the run survives is reported twice: by raise_exception(), by process()"
 )
-FAILING = [pytest.param(GoesOn, marks=TWICE), IsHopeless, Later, Fails]
+FAILING = [GoesOn, IsHopeless, Later, Fails]
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -169,7 +171,6 @@ class Raises(Passes):
         raise TimeoutError(f"slow {tup.values.n}")
 
 
-@TWICE
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("verdict", ["never", "retry"])
 def test_a_table_of_retries_holds_there(verdict, scheduler):
@@ -223,3 +224,45 @@ def test_a_process_that_ends_in_initialize_is_named_with_its_status(scheduler):
 
     with pytest.raises(TupleFailed, match=r"component 'placed', task \d.*the process of component 'placed'.*status 3"):
         run_topology(OfNumbers, scheduler=scheduler, clock=SystemClock())
+
+
+class IsKilled(Passes):
+    def sevenths(self, tup):
+        if tup.values.n == 21:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_process_that_is_killed_is_named_with_its_tuples_and_a_hint(scheduler):
+    class OfNumbers(Topology):
+        spout = Numbers.spec()
+        placed = IsKilled.spec(inputs={spout: BY_NUMBER}, processes=1)
+
+    with pytest.raises(TupleFailed, match=r"component 'placed', task 2.*memory has run out.*tuples? w\w+ there"):
+        run_topology(OfNumbers, scheduler=scheduler, clock=SystemClock())
+
+
+class Locks(Bolt):
+    outputs = ["n long", "lock"]
+
+    def process(self, tup):
+        self.emit([tup.values.n, threading.Lock()])
+
+
+class Takes(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit([tup.values.n])
+
+
+@pytest.mark.parametrize("clock", [None, SystemClock()], ids=["pumped", "forked"])
+@pytest.mark.parametrize("placed", ["first", "second"])
+def test_a_value_that_cannot_be_pickled_is_named(placed, clock):
+    class OfNumbers(Topology):
+        spout = Numbers.spec()
+        first = Locks.spec(inputs=[spout], processes=int(placed == "first"))
+        second = Takes.spec(inputs=[first], processes=int(placed == "second"))
+
+    with pytest.raises(TupleFailed, match=r"component '\w+', task \d.*refuses a value of type lock.*processes="):
+        run_topology(OfNumbers, clock=clock, check_types=False)

@@ -14,7 +14,8 @@ from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
-from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from pystorm_source.worker import OutputPlan, ViewPlan
+from pystorm_source.worker.new_worker import new_worker
 
 TOTAL = 3000
 ROUNDS = int(os.environ.get("PYSTORM_PROCESS_ROUNDS", "12"))
@@ -114,7 +115,7 @@ def worker_of(fault, processes, par, scheduler):
         pairs = Pairs.spec(inputs=[squares])
 
     plan = compile_plan(Drawn, {"topology.scheduler": scheduler})
-    return Worker(plan, OutputPlan(SCHEMA, (ViewPlan("pairs", "default", (0, 1)),)), SystemClock())
+    return new_worker(plan, OutputPlan(SCHEMA, (ViewPlan("pairs", "default", (0, 1)),)), SystemClock())
 
 
 def rows_of(worker):
@@ -147,7 +148,14 @@ def test_a_worker_made_anew_gives_the_rows_of_one_whose_child_has_ended(seed, tm
         rows_of(worker)
     assert raised.value.component == "squares"
     said = str(raised.value)
-    wanted = {"SIGKILL": "SIGKILL", "SIGSEGV": "SIGSEGV", "exit": "exit status 3", "sys.exit": "SystemExit", "raise": "as it was drawn", "memory": "MemoryError"}
+    wanted = {
+        "SIGKILL": "SIGKILL",
+        "SIGSEGV": "SIGSEGV",
+        "exit": "exit status 3",
+        "sys.exit": "SystemExit",
+        "raise": "as it was drawn",
+        "memory": "MemoryError",
+    }
     assert wanted[deed] in said, said
     worker.stop()
     assert all(map(is_gone, pids))
@@ -171,7 +179,7 @@ def test_the_error_comes_within_a_second_and_names_task_tuples_and_signal(tmp_pa
         squares = Slow.spec(inputs=[numbers], processes=1)
 
     plan = compile_plan(Drawn)
-    worker = Worker(plan, OutputPlan(SCHEMA, (ViewPlan("squares", "default", (0, 1)),)), SystemClock())
+    worker = new_worker(plan, OutputPlan(SCHEMA, (ViewPlan("squares", "default", (0, 1)),)), SystemClock())
     (process,) = worker._children._processes
     killed = []
 

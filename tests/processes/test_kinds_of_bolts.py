@@ -167,10 +167,8 @@ KINDS = {
     "ticks": of(AtTicks, **TICKS),
     "final tick": of(AtTicks),
 }
-NAMED = pytest.mark.xfail(strict=True, reason="LinkSpout emits to the default stream, whatever its stream is called")
 
 
-@pytest.mark.xfail(strict=True, reason="initialize gets the configuration of the child's own plan")
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_initialize_gets_the_same(scheduler):
     assert_alike(both(of(Contexts, mine=1), scheduler))
@@ -220,7 +218,6 @@ def test_streams_leave_under_their_names(scheduler):
     assert_alike(both(of(OddAndEven), scheduler), "default", "odd")
 
 
-@NAMED
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_streams_come_in_under_their_names(scheduler):
     def topology(processes):
@@ -267,13 +264,11 @@ def joined(processes, grouping=None):
     return Numbers
 
 
-@NAMED
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_joins_are_the_same(scheduler):
     assert_alike(both(joined, scheduler), "default", "expired")
 
 
-@pytest.mark.xfail(strict=True, reason="the child's plan has one task, so it does not see that there are several")
 def test_what_belongs_together_must_meet():
     for processes in (0, 2):
         with pytest.raises(TopologyError, match="in different tasks"):
@@ -292,3 +287,15 @@ def test_metrics_come_up(scheduler):
     assert placed.metrics["placed"].keys() == {"even", "odd"}
     for name, metric in placed.metrics["placed"].items():
         assert {**metric, "last": 0} == {**without.metrics["placed"][name], "last": 0}
+
+
+@pytest.mark.parametrize("clock", [None, SystemClock()], ids=["pumped", "forked"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_task_gets_and_gives_tuples_in_their_order(scheduler, clock):
+    class Numbers(Topology):
+        spout = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(3000)])
+        first = Many.spec(inputs=[spout], processes=1)
+        placed = Many.spec(inputs=[first], processes=1)
+
+    rows = run_topology(Numbers, scheduler=scheduler, clock=clock).rows("placed")
+    assert rows == [(n + 2,) for n in range(3000)]

@@ -10,7 +10,6 @@ from tests.processes.spark_topologies import TOTAL, Squared, SquaredRows
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark, pytest.mark.timeout(180)]
 
 
-
 def test_rows_are_exact_though_a_child_is_killed(spark, tmp_path):
     flag = tmp_path / "not killed yet"
     flag.touch()

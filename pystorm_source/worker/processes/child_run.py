@@ -7,8 +7,8 @@
     │                                                      END:   cleanup, and over
     └── the next step
 
-A run stays open behind a tick: a bolt may keep a tuple until another one comes, which the parent may emit again. Between
-its last tick and the next tuple it rests: no timer of it goes off between two micro-batches of the parent's.
+A run stays open behind a tick: a bolt may keep a tuple until another one comes, which the parent may emit again.
+Between its last tick and the next tuple it rests: no timer of it goes off between two micro-batches of the parent's.
 """
 
 from typing import Any
@@ -107,4 +107,7 @@ class ChildRun:
 
     def _send(self) -> bool:
         self._end.taken = self._bolt.executed + self._bolt.skipped + self._inbox.dropped
-        return self._outbox.send()
+        sent = self._outbox.send()
+        if self._outbox.refused is not None:
+            raise self._outbox.refused
+        return sent

@@ -21,7 +21,7 @@ from pystorm_source.worker.processes.inbox import Inbox
 from pystorm_source.worker.processes.link_bolt import LinkBolt
 from pystorm_source.worker.processes.link_spout import LinkSpout
 from pystorm_source.worker.processes.no_limits import NoLimits
-from pystorm_source.worker.processes.outbox import Outbox
+from pystorm_source.worker.processes.outbox import NotCarried, Outbox
 from pystorm_source.worker.worker import Worker
 
 # Longer: a parent that reads no more is waited for. Shorter: a busy one learns the exit status alone.
@@ -71,7 +71,10 @@ class ChildWorker:
                 return True
             return self._run.step()
         except ComponentFailed as failure:  # in a turn
-            self._report(failure.tuple, failure.method, failure.__cause__)
+            self._report(_named(failure.tuple), failure.method, failure.__cause__)
+        except NotCarried as refused:
+            self.outbox.emits.clear()
+            self._report(next(iter(refused.numbers), None), "process", refused.error)
         return True
 
     def _begin(self) -> ChildRun | None:
@@ -100,14 +103,17 @@ class ChildWorker:
             elif isinstance(executor.instance, LinkBolt):
                 executor.instance._pystorm_link(self.outbox)
         bolt = self._bolt_of(worker.executors)
-        bolt.reported.listener = self._tell
+        bolt.reported.listener = self._report_up
         bolt.out.sends_away = True
         if worker.limits:
             bolt.instance._pystorm_limits = NoLimits()
         return bolt
 
-    def _tell(self, entry: Any, retries: bool) -> None:
+    def _report_up(self, entry: Any, retries: bool) -> None:
         """An exception that lets the run go on goes up with its tuple's numbers, before the tuple's verdict."""
+        if entry is None:
+            self.outbox.reports.pop()
+            return
         if isinstance(entry, ComponentFailed):
             tup, method, error = entry.tuple, entry.method, entry.__cause__ or entry
         else:
@@ -127,10 +133,9 @@ class ChildWorker:
                 return executor
         raise KeyError(self._placed)
 
-    def _report(self, tup: Tuple | None, method: str, error: BaseException | None) -> None:
-        """To the parent, which ends the run. What its tasks have done and not published is lost with that."""
-        # The exception has failed the tuple, and its tree has no number any more: its source and values name it.
-        whose = None if tup is None else (tup.component, tup.stream, tuple(tup.values))
+    def _report(self, whose: Any, method: str, error: BaseException | None) -> None:
+        """To the parent, which ends the run. What its tasks have done and not published is lost with that. ``whose``:
+        the tuple, by its number or as ``_named``; None for none."""
         self.failed = True
         self.outbox.send()
         self.outbox.write(Kind.FAILED, pack((whose, method, None if error is None else pack_error(error))))
@@ -142,3 +147,8 @@ class ChildWorker:
             self._end.ring()
             self._clock.sleep(0.001)
         self._end.ring()
+
+
+def _named(tup: Tuple | None) -> Any:
+    """Its source and values: the exception has failed the tuple, and its tree has no number any more."""
+    return None if tup is None else (tup.component, tup.stream, tuple(tup.values))

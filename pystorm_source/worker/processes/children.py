@@ -2,8 +2,9 @@
 
     Parse.spec(par=4, processes=2)     child 1: tasks 2, 4      child 2: tasks 3, 5
 
-Each task has a link of its own, so that a slow one fills its own ring alone, and under ``threads`` each is one thread's.
-A ring is a part of an anonymous mapping made before the fork: it has no name, and is gone with the last process.
+Each task has a link of its own, so that a slow one fills its own ring alone, and under ``threads`` each is one
+thread's. A ring is a part of an anonymous mapping made before the fork: it has no name, and is gone with the last
+process.
 """
 
 import gc

@@ -24,6 +24,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any
 
+from cython_core.arrow.row_error import shown
+from pystorm_source.errors import PystormError, cut, said
+
 _HEAD = struct.Struct("<I")
 _LENGTH = struct.Struct("<Q")
 _WRITABLE = 1 << 63  # of a buffer's length: what is made of it may be changed
@@ -70,6 +73,26 @@ def _by_value() -> Callable[..., bytes] | None:
             dumps: Callable[..., bytes] = sys.modules[name].dumps
             return dumps
     return None
+
+
+def is_carried(value: Any) -> bool:
+    """Whether ``pack`` takes it."""
+    try:
+        pack(value)
+    except Exception:
+        return False
+    return True
+
+
+def not_carried(values: tuple[Any, ...], error: Exception, verb: str) -> Exception:
+    """What to raise for a tuple with a value that ``pack`` does not take. ``verb``: what the bolt does with it."""
+    refused = next((value for value in values if not is_carried(value)), values)
+    return PystormError(
+        f"a bolt with processes= {verb} its tuples by pickle, which refuses a value of type "
+        f"{type(refused).__name__} ({cut(said(error), 200)}): emit what can be pickled, or leave processes= out. "
+        f"Given: {shown(refused)}",
+        code="PYSTORM_CANNOT_PICKLE",
+    )
 
 
 def unpack(frame: bytes) -> Any:

@@ -12,7 +12,7 @@ class NoLimits:
         """Raises TopologyError."""
         raise TopologyError(
             f"limit({name!r}) in a bolt with processes=: permits are not shared with its processes yet. Leave "
-            f"processes= out: a bolt that waits for a service needs no core of its own, an AsyncBolt makes many calls at "
-            f"a time. Given: {name!r}",
+            f"processes= out: a bolt that waits for a service needs no core of its own, and an AsyncBolt makes many "
+            f"calls at a time. Given: {name!r}",
             code="PYSTORM_INVALID_TOPOLOGY",
         )

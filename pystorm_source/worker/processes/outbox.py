@@ -7,7 +7,7 @@ from typing import Any
 
 from cython_core.links.link_end import LinkEnd
 from pystorm_source.clock import Clock
-from pystorm_source.worker.processes.frames import Kind, pack, ranges_of
+from pystorm_source.worker.processes.frames import Kind, is_carried, not_carried, pack, ranges_of
 
 FRAME_SIZE = 256
 """Emits and verdicts that go up at once, at least, while there is more to do. More: the parent waits for them in vain.
@@ -15,6 +15,16 @@ Fewer: each frame costs a pickle, and wakes the parent if it sleeps."""
 
 FRAME_SECONDS = 0.001
 """What there is goes up after that. Longer: bolts behind a slow one have nothing to do meanwhile. Shorter: as above."""
+
+
+class NotCarried(Exception):
+    """A value cannot go to another process. ``numbers``: of the tuples that its tuple is anchored to; ``error``: what
+    the bolt is said to have raised."""
+
+    def __init__(self, numbers: tuple[int, ...], error: Exception):
+        super().__init__(str(error))
+        self.numbers = numbers
+        self.error = error
 
 
 class Outbox:
@@ -29,6 +39,7 @@ class Outbox:
         self.fails: list[tuple[int, str, bytes | None]] = []
         self.reports: list[tuple[tuple[int, ...], str, bytes, bool]] = []
         self.counts: Any = None
+        self.refused: NotCarried | None = None  # what was emitted and cannot go up: the run is to end
         self._idle = self._said_idle = 0
         self._sent_at = 0.0
 
@@ -53,9 +64,7 @@ class Outbox:
 
     def due(self) -> bool:
         """Whether what there is has waited for long enough."""
-        return self.size >= FRAME_SIZE or (
-            self.size > 0 and self._clock.monotonic() - self._sent_at >= FRAME_SECONDS
-        )
+        return self.size >= FRAME_SIZE or (self.size > 0 and self._clock.monotonic() - self._sent_at >= FRAME_SECONDS)
 
     def send(self) -> bool:
         """What there is goes up, as far as there is room. Whether there was anything."""
@@ -63,11 +72,22 @@ class Outbox:
             return False
         acks = ranges_of(sorted(self.acks))
         work = (self.emits, acks, self.fails, self.reports, self._idle, self.counts)
+        try:
+            parts = pack(work)
+        except Exception as error:
+            self.refused = self.refused or self._refused(error)
+            return False
         self.emits, self.acks, self.fails, self.reports, self.counts = [], [], [], [], None
         self._said_idle = self._idle
         self._sent_at = self._clock.monotonic()
-        self.write(Kind.WORK, pack(work))
+        self.write(Kind.WORK, parts)
         return True
+
+    def _refused(self, error: Exception) -> "NotCarried":
+        for _, numbers, values, _ in self.emits:
+            if not is_carried(values):
+                return NotCarried(numbers, not_carried(values, error, "emits"))
+        return NotCarried((), not_carried((), error, "emits"))
 
     def write(self, kind: Kind, parts: list[Any]) -> None:
         """A frame behind those that wait."""

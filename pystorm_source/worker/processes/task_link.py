@@ -16,7 +16,6 @@ from cython_core.arrow.row_error import shown
 from cython_core.executors.executor import ComponentFailed
 from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.links.link_end import LinkEnd
-from pystorm_source.errors import PystormError, cut, said
 from pystorm_source.worker.event_loop import EventLoop
 from pystorm_source.worker.processes import frames
 from pystorm_source.worker.processes.carried_error import unpack_error
@@ -151,27 +150,13 @@ class TaskLink:
     @staticmethod
     def not_carried(values: tuple[Any, ...], error: Exception) -> Exception:
         """For a tuple with a value that cannot be sent to another process."""
-        refused = next((value for value in values if not _is_carried(value)), values)
-        return PystormError(
-            f"a bolt with processes= gets its tuples by pickle, which refuses a value of type "
-            f"{type(refused).__name__} ({cut(said(error), 200)}): emit what can be pickled, or leave processes= out. "
-            f"Given: {shown(refused)}",
-            code="PYSTORM_CANNOT_PICKLE",
-        )
-
-
-def _is_carried(value: Any) -> bool:
-    try:
-        frames.pack(value)
-    except Exception:
-        return False
-    return True
+        return frames.not_carried(values, error, "gets")
 
 
 def _memory_hint(ending: Ending) -> str:
     if ending.signal != 9:
         return ""
-    return " (nobody of this engine's sends that: most often memory has run out, of the container or the machine)"
+    return " (most often by the system: memory has run out, of the container or the machine)"
 
 
 def _away_text(executor: RemoteExecutor) -> str:
