@@ -26,7 +26,8 @@ from benchmarks.harness.record import Record, record
 from pystorm_source.api import Bolt, Spout, Topology, Tuple
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
-from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from pystorm_source.worker import OutputPlan, ViewPlan
+from pystorm_source.worker.new_worker import new_worker
 
 TEXT = "some text of a row"
 LOOPS = "benchmark.loops"
@@ -128,7 +129,7 @@ class Side:
 
     def __init__(self, topology: type[Topology], stack: ExitStack, schema: pa.Schema, last: str, loops: int = 0):
         output = OutputPlan(schema, (ViewPlan(last, "default", (0, 1)),))
-        self.worker = Worker(compile_plan(topology, {LOOPS: loops}), output)
+        self.worker = new_worker(compile_plan(topology, {LOOPS: loops}), output)
         stack.callback(self.worker.stop)
         self.worker.start()
         self.run(1000)
@@ -264,7 +265,7 @@ def round_trip(settings: Settings) -> Record:
     """Medians of runs of a slice each."""
     medians = []
     output = OutputPlan(pa.schema([("n", pa.int64()), ("s", pa.string())]), (ViewPlan("last", "default", (0, 1)),))
-    worker = Worker(compile_plan(ThereAndBack), output, SystemClock())
+    worker = new_worker(compile_plan(ThereAndBack), output, SystemClock())
     try:
         for _ in range(settings.runs_of(5)):
             for _ in worker.run_slice("spout", 200 if settings.quick else 5000, 5000):
