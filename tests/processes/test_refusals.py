@@ -3,9 +3,10 @@
 import pytest
 
 from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Grouping, JoinBolt, StatefulBolt, Stream, Topology
-from pystorm_source.errors import ArgumentTypeError, TopologyError
+from pystorm_source.errors import ArgumentTypeError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import MemorySpout
+from pystorm_source.testing import run_topology
 
 
 class Sum(StatefulBolt):
@@ -84,6 +85,17 @@ def test_a_rate_limit_holds_for_one_process(cls, more):
     assert compile_plan(topology(cls, **more), config)
     with pytest.raises(TopologyError, match=r"'placed' takes permits of a rate limit.*processes=2, limits=\['api'\]"):
         compile_plan(topology(cls, processes=2, **more), config)
+
+
+class AsksForIds(Plain):
+    def process(self, tup):
+        self.emit([tup.values.n], need_task_ids=True)
+
+
+def test_the_ids_of_tasks_are_not_known_there():
+    assert run_topology(topology(AsksForIds)).rows("placed") == [(1,)]
+    with pytest.raises(TupleFailed, match=r"'placed', task 2.*leave need_task_ids out, or processes="):
+        run_topology(topology(AsksForIds, processes=1))
 
 
 @pytest.mark.parametrize("cls", [Sum, Direct])
