@@ -2,6 +2,7 @@
 
     20us, 200us            a bolt of so much pure Python for each tuple; the parent's work included
     20us-pool, 200us-pool  the same against ``multiprocessing.Pool.imap`` of two processes, by hand, into the same rows
+    …-pool-singly          the same, with imap's default of one row in a piece of work
     parent-cpu             what a tuple there and back costs the parent: a bolt that passes rows on, less the topology
                            without it
     round-trip             one tuple there and back while nothing else is under way, from emit to ack
@@ -151,7 +152,8 @@ def _one(row: tuple[int, str], loops: int) -> tuple[int, int]:
 class Pool:
     """The same rows by hand."""
 
-    def __init__(self, stack: ExitStack, loops: int):
+    def __init__(self, stack: ExitStack, loops: int, chunk: int):
+        self._chunk = chunk
         self._pool = stack.enter_context(multiprocessing.get_context("fork").Pool(PROCESSES))
         self._call = partial(_one, loops=loops)
         self.run(1000)
@@ -160,7 +162,7 @@ class Pool:
         """As of a Side."""
         began, cpu = time.perf_counter(), time.process_time()
         found, kept = 0, []
-        for row in self._pool.imap(self._call, ((n, TEXT) for n in range(rows)), CHUNK):
+        for row in self._pool.imap(self._call, ((n, TEXT) for n in range(rows)), self._chunk):
             kept.append(row)
             if len(kept) == BATCH:
                 found += _batch(kept).num_rows
@@ -217,11 +219,12 @@ def measure(case: str, settings: Settings) -> Iterator[Record]:
     """A heavy bolt, three ways."""
     micros, rows, asked = HEAVY[case]
     loops, rows = loops_of(micros), rows // 20 if settings.quick else rows
-    seen: dict[str, list[float]] = {"two": [], "one": [], "pool": []}
+    seen: dict[str, list[float]] = {"two": [], "one": [], "pool": [], "pool-singly": []}
     with ExitStack() as stack:
         sides: dict[str, Side | Pool] = {"two": Side(heavy(PROCESSES), stack, SCHEMA, "last", loops)}
         if settings.peers:
-            sides["pool"] = Pool(stack, loops)
+            sides["pool"] = Pool(stack, loops, CHUNK)
+            sides["pool-singly"] = Pool(stack, loops, 1)
         sides["one"] = Side(heavy(0), stack, SCHEMA, "last", loops)
         for _ in range(settings.runs_of(5)):
             for name, side in sides.items():
@@ -236,16 +239,17 @@ def measure(case: str, settings: Settings) -> Iterator[Record]:
         asked=asked,
         loops=loops,
     )
-    yield record(
-        "processes",
-        f"{case}-pool",
-        seen["two"],
-        "tuples/s",
-        peer="multiprocessing.Pool.imap",
-        peer_values=seen["pool"],
-        asked=POOL_ASKED,
-        note=None if settings.peers else "the peer was not asked for (--no-peers)",
-    )
+    for pool in ("pool", "pool-singly"):
+        yield record(
+            "processes",
+            f"{case}-{pool}",
+            seen["two"],
+            "tuples/s",
+            peer="multiprocessing.Pool.imap",
+            peer_values=seen[pool],
+            asked=POOL_ASKED,
+            note=None if settings.peers else "the peer was not asked for (--no-peers)",
+        )
 
 
 def parent_cpu(settings: Settings) -> Record:
