@@ -54,8 +54,10 @@ static void ps_acker_settle_alone(ps_acker *acker, ps_root *root, enum ps_verdic
     root->attempt = 0;
     root->verdict = verdict;
     acker->window[attempt & acker->mask] = NULL;
-    if (verdict != PS_ROOT_ACKED) acker->failed[acker->failed_count++] = attempt;
-    else if (ps_acker_is_timed(root->spout, attempt)) ps_acker_time(acker, root);
+    if (verdict != PS_ROOT_ACKED) {
+        acker->failures++;
+        acker->failed[acker->failed_count++] = attempt;
+    } else if (ps_acker_is_timed(root->spout, attempt)) ps_acker_time(acker, root);
     if (attempt == acker->oldest) ps_acker_advance_oldest(acker);
     ps_wheel_cancel(&acker->wheel, &root->timer);
     ps_spout_roots *spout = root->spout;

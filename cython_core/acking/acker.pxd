@@ -51,6 +51,7 @@ cdef extern from "cython_core/acking/acker.h" nogil:
         bint coarse
         uint64_t *failed
         size_t failed_count
+        uint64_t failures
     const uint64_t PS_NO_TIMEOUT
     const size_t PS_ACKER_SLAB
     int ps_acker_init(ps_acker *acker, uint64_t seed, uint64_t now, uint64_t tick_nanos)
@@ -124,6 +125,8 @@ cdef class Roots:
     cdef int wait(self) noexcept
     cdef int ack_edge(self, uint64_t edge) except -1
     cdef int fail(self, object reason) except -1
+    cdef int time_out(self) except -1
+    cdef int fail_with_group(self) except -1
     cdef int reset_timeout(self) except -1
     cdef uint64_t attempt_of_row(self) except? 0
     cdef bint is_lost(self) except -1
@@ -137,6 +140,7 @@ cdef uint64_t LOST      # instead of an attempt: it has failed already, the row 
 
 cdef int release_root(ps_root *root) except -1
 cdef int fail_root(Acker acker, ps_root *root, uint64_t attempt, object reason) except -1
+cdef int time_out_root(Acker acker, ps_root *root, uint64_t attempt) except -1
 cdef Roots roots_for(Acker acker, Py_ssize_t count)
 cdef object roots_of(Acker acker, list roots, list attempts)
 

@@ -145,6 +145,12 @@ cdef int fail_root(Acker acker, ps_root *root, uint64_t attempt, object reason) 
     return 0
 
 
+cdef int time_out_root(Acker acker, ps_root *root, uint64_t attempt) except -1:
+    """Its time is over, as another clock says; nothing where it has its verdict."""
+    ps_acker_fail(&acker.acker, root, attempt, PS_ROOT_TIMED_OUT)
+    return 0
+
+
 @cython.final
 @cython.no_gc
 cdef class Roots:
@@ -188,6 +194,12 @@ cdef class Roots:
             ack_edge(&self.owner.acker, self.roots[i], self.attempts[i], edge)
         return 0
 
+    cdef int time_out(self) except -1:
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            time_out_root(self.owner, self.roots[i], self.attempts[i])
+        return 0
+
     cdef int fail(self, object reason) except -1:
         cdef Py_ssize_t i
         for i in range(self.count):
@@ -218,9 +230,15 @@ cdef class Roots:
         for i in range(self.count):
             lost = lost or self.roots[i].attempt != self.attempts[i]
         if lost:
-            for i in range(self.count):
-                ps_acker_fail(&self.owner.acker, self.roots[i], self.attempts[i], PS_ROOT_FAILED_WITH_GROUP)
+            self.fail_with_group()
         return lost
+
+    cdef int fail_with_group(self) except -1:
+        """Those that are open, as something that they are to be processed with has failed."""
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            ps_acker_fail(&self.owner.acker, self.roots[i], self.attempts[i], PS_ROOT_FAILED_WITH_GROUP)
+        return 0
 
 
 cdef Roots roots_for(Acker acker, Py_ssize_t count):

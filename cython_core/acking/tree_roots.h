@@ -97,6 +97,7 @@ typedef struct {
     ps_timer oldest_timer;      /* for the first watched attempt */
     ps_wheel wheel;
     uint64_t *failed;           /* attempts, as they failed */
+    uint64_t failures;  /* attempts that have failed so far */
     size_t failed_count, failed_capacity;
 } ps_acker;
 

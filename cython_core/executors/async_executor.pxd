@@ -2,7 +2,7 @@
 
 cimport cython
 
-from cython_core.executors.bolt_executor cimport BoltExecutor
+from cython_core.executors.bolt_executor cimport WaitingExecutor
 from cython_core.routing.component_base cimport BoltBase
 from cython_core.routing.output_collector cimport BoltOutputCollector
 from cython_core.timing.timers cimport DelayedOperation, Purgatory, TimerService, TurnTimer
@@ -106,8 +106,7 @@ cdef class RequestGrace:
 # async_executor.pyx
 
 @cython.final
-cdef class AsyncExecutor(BoltExecutor):
-    cdef readonly object loop               # EventLoop, of all async bolts of a thread
+cdef class AsyncExecutor(WaitingExecutor):
     cdef object monotonic                   # the worker's clock, in seconds
     cdef readonly long max_pending          # requests that may be under way now
     cdef AdaptiveLimit adaptive             # finds it; None: it is given
@@ -121,7 +120,6 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef RequestLine line
     cdef set requests                       # that are under way
     cdef object in_order                    # deque of requests that have not left yet, oldest first; None: unordered
-    cdef readonly long in_flight            # requests that take one of `max_pending` places
     cdef public long pending_high_mark      # most of them, since it was last set
     cdef bint fresh                         # no turn yet: what servers have closed meanwhile is to be noticed first
     cdef readonly unsigned long long timed_out
@@ -130,9 +128,6 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef TurnTimer look_timer               # when to look for requests whose trees have failed
     cdef double look_seconds                # from the last look to the next one
     cdef unsigned long long executed_at_look
-    cdef double requests_due(self) except? -1
-    cdef bint lacks_places(self) noexcept
-    cdef int rest(self, double seconds) except -1
     cdef long serve(self) except -1
     cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
     cdef int restart_resumed(self) except -1

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, final
 
-from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.bolt_executor import WaitingExecutor
 from cython_core.queues.queues import BroadcastReader, PendingEmits, ReceiveQueue
 from cython_core.routing.component_base import BoltBase
 from cython_core.routing.stream_router import StreamRouter
@@ -60,7 +60,7 @@ class RequestGrace:
     def __init__(self, component: str, task: int) -> None: ...
 
 @final
-class AsyncExecutor(BoltExecutor):
+class AsyncExecutor(WaitingExecutor):
     def __init__(
         self,
         component: str,
@@ -79,13 +79,9 @@ class AsyncExecutor(BoltExecutor):
         ordered: bool = False,
     ) -> None: ...
     @property
-    def loop(self) -> Any: ...
-    @property
     def max_pending(self) -> int: ...
     @property
     def request_timeout(self) -> float | None: ...
-    @property
-    def in_flight(self) -> int: ...
     @property
     def ended_requests(self) -> int: ...
     @property

@@ -22,7 +22,7 @@ from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport uint64_t
 
-from cython_core.executors.bolt_executor cimport BoltExecutor, timer_is_due
+from cython_core.executors.bolt_executor cimport BoltExecutor, WaitingExecutor, timer_is_due
 from cython_core.executors.executor cimport past_deadline, ps_decref
 from cython_core.queues.queues cimport PendingEmits, ReceiveQueue
 from cython_core.routing.output_collector cimport set_current_collector
@@ -41,7 +41,7 @@ cdef double LOOK_SECONDS = 1.0      # between two looks at all requests, at leas
 
 
 @cython.final
-cdef class AsyncExecutor(BoltExecutor):
+cdef class AsyncExecutor(WaitingExecutor):
     """As BoltExecutor. ``loop``: an EventLoop. ``monotonic``: the clock that requests run out of time by.
     ``max_pending``: requests under way at a time, None: found by their answers; ``request_timeout``: seconds, None for
     any time; ``ordered``: what requests emit leaves in the order of their tuples."""

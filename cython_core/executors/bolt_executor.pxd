@@ -116,3 +116,14 @@ cdef class BoltExecutor(BoltMany):
     cdef long work(self, long quota) except -1
     cdef long force_feed(self, long quota) except -1
     cdef long consume(self, long quota) except -1
+
+
+# waiting_executor.pxi
+
+cdef class WaitingExecutor(BoltExecutor):
+    cdef readonly object loop               # EventLoop, of all such executors of a thread
+    cdef readonly long in_flight            # requests or tuples that are under way
+    cdef double requests_due(self) except? -1
+    cdef bint listens(self) noexcept
+    cdef bint lacks_places(self) noexcept
+    cdef int rest(self, double seconds) except -1

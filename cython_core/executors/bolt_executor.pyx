@@ -81,6 +81,11 @@ cdef class BoltExecutor(BoltMany):
         self.has_tick = instance.process_tick != base.process_tick.__get__(instance)
 
     @property
+    def is_batching(self):
+        """Whether its bolt is a BatchingBolt."""
+        return self.batching is not None
+
+    @property
     def acks(self):
         """Tuples that were acked."""
         return self.collector.acks
@@ -243,3 +248,6 @@ cdef class BoltExecutor(BoltMany):
 
     cdef bint idle(self) noexcept:
         return self.pending.count == 0 and self.empty() and not self.is_late()
+
+
+include "waiting_executor.pxi"

@@ -1,4 +1,5 @@
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import disjoint_base
@@ -25,8 +26,10 @@ def named_failure(
 
 class Reported(deque[Any]):
     added: int
+    listener: Callable[[Any, bool], object] | None
     retries: bool
     def append(self, entry: Any) -> None: ...
+    def pop(self) -> Any: ...
 
 @disjoint_base
 class Executor:

@@ -49,6 +49,8 @@ class ComponentFailed(Exception):
 def named_failure(component, task, method, tup, offset, error):
     """What to raise for an error that a component's method has raised: a ComponentFailed, or the error itself with a
     note. The one place that decides."""
+    if isinstance(error, ComponentFailed):  # of a component in another process, which names it
+        return error
     if isinstance(error, COMPONENTS_OWN):
         failure = ComponentFailed(component, task, method, tup, offset)
         failure.__cause__ = error
@@ -68,10 +70,18 @@ class Reported(deque):
 
     added = 0
     retries = False
+    listener = None     # called with each entry and ``retries``, None for one that is taken back: of a child process
 
     def append(self, entry):
         self.added += 1
         super().append(entry)
+        if self.listener is not None:
+            self.listener(entry, self.retries)
+
+    def pop(self):
+        if self.listener is not None:
+            self.listener(None, False)
+        return super().pop()
 
 
 logger = logging.getLogger("pystorm.worker")

@@ -8,8 +8,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport (
-    PS_ROOT_ACKED, PS_ROOT_EMIT_RAISED, PS_ROOT_RETRY_DUE, PS_ROOT_TIMED_OUT, Acker, ps_acker, ps_acker_begin_turn,
-    ps_acker_end_turn, ps_acker_keep_settled, ps_acker_take_settled, ps_root,
+    PS_ROOT_ACKED, PS_ROOT_EMIT_RAISED, PS_ROOT_FAILED, PS_ROOT_RETRY_DUE, PS_ROOT_TIMED_OUT, Acker, ps_acker,
+    ps_acker_begin_turn, ps_acker_end_turn, ps_acker_fail, ps_acker_keep_settled, ps_acker_take_settled, ps_root,
 )
 from cython_core.compiled.spout cimport CompiledSpout, call_next_tuple
 from cython_core.executors.executor cimport (
@@ -188,6 +188,16 @@ cdef class SpoutExecutor(SpoutReplay):
             if root is not NULL:
                 lowest = min(lowest, root.offset)
         return -1 if lowest == NO_OFFSET else lowest
+
+    def fail_trees(self, set ids not None):
+        """Fails the open trees, of any spout of the worker, that were emitted with these message ids."""
+        cdef ps_acker *acker = &self.collector.acker.acker
+        cdef uint64_t attempt
+        cdef ps_root *root
+        for attempt in range(acker.oldest, acker.next):
+            root = acker.window[attempt & acker.mask]
+            if root is not NULL and root.id is not NULL and <object>root.id in ids:
+                ps_acker_fail(acker, root, root.attempt, PS_ROOT_FAILED)
 
     @property
     def acks(self):

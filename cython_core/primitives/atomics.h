@@ -92,6 +92,12 @@ static inline int ps_exchange_if_relaxed(ps_word *word, uint64_t *seen, uint64_t
         &word->value, seen, wanted, memory_order_relaxed, memory_order_relaxed);
 }
 
+/* What *word was. Exchanges of one word have an order, and the later one sees what was stored before the earlier one: a
+ * full fence, where it matters, that ThreadSanitizer can follow. Also under PYSTORM_NEGATIVE_CONTROL. */
+static inline uint64_t ps_exchange(ps_word *word, uint64_t value) {
+    return atomic_exchange_explicit(&word->value, value, memory_order_acq_rel);
+}
+
 static inline void *ps_slot_load_relaxed(const ps_slot *slot) {
     return atomic_load_explicit(&((ps_slot *)(uintptr_t)slot)->value, memory_order_relaxed);
 }

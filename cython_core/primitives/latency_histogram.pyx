@@ -91,6 +91,21 @@ cdef class LatencyHistogram:
                 found += [min(slot + ((1 << shift) >> 1), last), counts[slot]]
         return total, longest, found
 
+    def add_since(self, uint64_t total, uint64_t longest, list counts not None):
+        """Counts what another histogram's ``since`` has answered."""
+        cdef Py_ssize_t i
+        cdef uint64_t slot
+        for i in range(0, len(counts), 2):
+            slot = counts[i]
+            if slot >= PS_HISTOGRAM_SLOTS:
+                raise ValueError(f"a histogram has {PS_HISTOGRAM_SLOTS} slots. Given: {slot}")
+            ps_store_relaxed(
+                &self.counted.slots[slot], ps_load_relaxed(&self.counted.slots[slot]) + <uint64_t>counts[i + 1]
+            )
+        ps_store_relaxed(&self.counted.sum, ps_load_relaxed(&self.counted.sum) + total)
+        if longest > ps_load_relaxed(&self.counted.maximum):
+            ps_store_relaxed(&self.counted.maximum, longest)
+
     @property
     def count(self):
         """How many durations."""

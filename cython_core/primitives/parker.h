@@ -56,14 +56,9 @@ static inline void ps_parker_destroy(ps_parker *w) {
     pthread_mutex_destroy(&w->lock);
 }
 
-/* The state that it had. */
-static inline uint64_t ps_parker_exchange(ps_parker *w, uint64_t state) {
-    return atomic_exchange_explicit(&w->state.value, state, memory_order_acq_rel);
-}
+static inline void ps_parker_prepare(ps_parker *w) { ps_exchange(&w->state, PS_PARKED); }
 
-static inline void ps_parker_prepare(ps_parker *w) { ps_parker_exchange(w, PS_PARKED); }
-
-static inline void ps_parker_cancel(ps_parker *w) { ps_parker_exchange(w, PS_UNPARKED); }
+static inline void ps_parker_cancel(ps_parker *w) { ps_exchange(&w->state, PS_UNPARKED); }
 
 /* Whether it is prepared or sleeps, and no thread has woken it. */
 static inline int ps_parker_is_parked(const ps_parker *w) { return ps_load_acquire(&w->state) == PS_PARKED; }
@@ -112,7 +107,7 @@ static inline int ps_parker_park(ps_parker *w, int64_t nanos) {
 
 /* Never waits for more than the few instructions that the sleeper holds the lock. */
 static inline void ps_parker_unpark(ps_parker *w) {
-    if (ps_parker_exchange(w, PS_UNPARKED) == PS_UNPARKED) return;
+    if (ps_exchange(&w->state, PS_UNPARKED) == PS_UNPARKED) return;
     /* Order: under the lock, so that the sleeper has not looked yet or waits already. */
     pthread_mutex_lock(&w->lock);
     if (w->fd >= 0) {

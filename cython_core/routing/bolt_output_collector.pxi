@@ -17,6 +17,7 @@ from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport (
     Roots, ack_edge, anchor_t, fail_root, no_anchor, ps_acker_reset, ps_root, roots_for, roots_of,
+    time_out_root,
 )
 from cython_core.routing.batch_slice cimport FIRST_PLACE, SOMEWHERE, BatchSlice
 from cython_core.tuples.tuple cimport ACKED, FAILED, OPEN, Tuple, TupleBatch, tuple_named
@@ -237,6 +238,17 @@ cdef class BoltOutputCollector(OutputCollector):
                 self.failed = tup
         elif tup.source.task >= 0:
             self.untracked_fails += rows
+        return 0
+
+    cdef int time_out(self, Tuple tup) except -1:
+        """Its time is over where it is worked on, in another process: its trees time out."""
+        if tup.verdict != OPEN:
+            return 0
+        tup.verdict = FAILED
+        if tup.root is not NULL:
+            time_out_root(tup.source.acker, tup.root, tup.attempt)
+        elif tup.roots is not None:
+            tup.roots.time_out()
         return 0
 
     cdef int settle_batch(self, list tups, list failed, str method="fail", object cause=None) except -1:

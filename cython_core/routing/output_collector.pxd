@@ -39,6 +39,7 @@ cdef class OutputCollector:
     cdef Acker acker                # of the worker, or None
     cdef bint emits_itself          # its `emit` is the engine's: rows in columns need not go through it
     cdef bint is_bolt               # a BoltOutputCollector
+    cdef public bint sends_away     # of a child process: where its tuples go is chosen elsewhere
     cdef bint refuses_returns       # rows that a call returns are an exception, not advice
     # See own_thread.pyx.
     cdef uintptr_t thread           # that takes the turns of its executor
@@ -127,6 +128,7 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef int end_batch(self) except -1
     cdef int ack(self, Tuple tup) except -1
     cdef int fail(self, Tuple tup, str method=*, object cause=*) except -1
+    cdef int time_out(self, Tuple tup) except -1
     cdef int reset_timeout(self, Tuple tup) except -1
 
 

@@ -171,6 +171,13 @@ cdef class OutputCollector:
         """An emit, perhaps to a direct task, perhaps of a sender that wants to know the tasks."""
         cdef list task_ids = None
         cdef StreamRouter router
+        if need_task_ids and self.sends_away:
+            raise coded(
+                ValueError,
+                "PYSTORM_INVALID_ARGUMENT",
+                f"{name_of(self.instance)}.emit: a bolt with processes= does not know the tasks that get its tuples, "
+                f"which its parent chooses: leave need_task_ids out, or processes=. Given: need_task_ids=True"
+            )
         if direct_task is None:
             task_ids = [] if need_task_ids else None
             self.send(values, stream, anchor, task_ids)

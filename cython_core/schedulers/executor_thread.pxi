@@ -21,8 +21,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from cython_core.arrow.row_batch cimport RowBatchBuilder
-from cython_core.executors.async_executor cimport AsyncExecutor
-from cython_core.executors.bolt_executor cimport BoltExecutor
+from cython_core.executors.bolt_executor cimport BoltExecutor, WaitingExecutor
 from cython_core.executors.executor cimport Executor
 from cython_core.executors.spout_executor cimport SpoutExecutor
 from cython_core.primitives.parker cimport (
@@ -126,7 +125,7 @@ cdef class ExecutorThread:
         self.executor = executor
         self.spout = executor if isinstance(executor, SpoutExecutor) else None
         self.bolt = executor if isinstance(executor, BoltExecutor) else None
-        self.requests = executor if isinstance(executor, AsyncExecutor) else None
+        self.requests = executor if isinstance(executor, WaitingExecutor) else None
         self.run = run
         self.parker = Parker()
         self.handed = deque()
@@ -295,7 +294,7 @@ cdef class ExecutorThread:
         ``full``: the batch whose destination has no room, or None. By a ``strategy`` a spout sleeps once, as the world
         does not wake it, and the others as often as it takes.
         """
-        cdef bint in_loop = self.requests is not None and self.requests.in_flight > 0 and self.run.running
+        cdef bint in_loop = self.requests is not None and self.requests.listens() and self.run.running
         if full is not None:
             full.blocked().append(self.parker)
         if in_loop:

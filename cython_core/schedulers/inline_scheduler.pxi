@@ -20,8 +20,7 @@ from libc.stdint cimport int64_t
 
 from cython_core.acking.acker cimport Acker, ps_acker_keeps_time
 from cython_core.arrow.row_batch cimport RowBatchBuilder
-from cython_core.executors.async_executor cimport AsyncExecutor
-from cython_core.executors.bolt_executor cimport BoltExecutor
+from cython_core.executors.bolt_executor cimport BoltExecutor, WaitingExecutor
 from cython_core.executors.executor cimport Executor
 from cython_core.executors.spout_executor cimport SpoutExecutor
 from cython_core.routing.output_collector cimport set_current_collector, running_instance
@@ -103,7 +102,7 @@ cdef class InlineScheduler:
         self.monotonic = monotonic
         self.sleep = sleep
         self.random = None if seed is None else random.Random(seed)
-        self.asyncs = tuple([executor for executor in executors if isinstance(executor, AsyncExecutor)])
+        self.asyncs = tuple([executor for executor in executors if isinstance(executor, WaitingExecutor)])
         self.quota = quota
         self.idle_sleep = idle_sleep
         self.spout_wait = spout_wait
@@ -167,7 +166,7 @@ cdef class InlineScheduler:
         where none will."""
         cdef double due = self.timers.next_due()
         for executor in self.asyncs:
-            due = min(due, (<AsyncExecutor>executor).requests_due())
+            due = min(due, (<WaitingExecutor>executor).requests_due())
         return due if self.acker is None else min(due, self.acker.next_expiry)
 
     def final_tick(self):
@@ -242,7 +241,7 @@ cdef class InlineScheduler:
         seconds = self.monotonic() - self.left_at
         self.left_at = NEVER
         for executor in self.asyncs:
-            (<AsyncExecutor>executor).rest(seconds)
+            (<WaitingExecutor>executor).rest(seconds)
         return 0
 
     cdef bint _run(self, object deadline) except -1:
@@ -304,7 +303,7 @@ cdef class InlineScheduler:
             # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never
             # get there.
             ticks = max(0.0, self.timers.next_due() - self.monotonic()) + 1e-6
-            self.sleep(min(self.acker.seconds_to_wait(), ticks))
+            self.sleep_for(min(self.acker.seconds_to_wait(), ticks))
         return True
 
     cdef bint settle(self, object deadline) except -1:
@@ -352,10 +351,26 @@ cdef class InlineScheduler:
 
     cdef bint under_way(self) noexcept:
         """Whether the loop may bring something: the requests of an async bolt."""
-        cdef AsyncExecutor executor
+        cdef WaitingExecutor executor
         for executor in self.asyncs:
             if executor.in_flight > 0:
                 return 1
+        return 0
+
+    cdef bint listens(self) noexcept:
+        """Whether the thread is to sleep in the loop."""
+        cdef WaitingExecutor executor
+        for executor in self.asyncs:
+            if executor.listens():
+                return 1
+        return 0
+
+    cdef int sleep_for(self, double seconds) except -1:
+        """In the loop, where that may bring something."""
+        if self.listens():
+            (<WaitingExecutor>self.asyncs[0]).loop.wait(seconds)
+        else:
+            self.sleep(seconds)
         return 0
 
     cdef int wait(self, object deadline) except -1:
@@ -378,10 +393,7 @@ cdef class InlineScheduler:
                 seconds = min(seconds, max(0.0, end - self.monotonic()))
         self.in_turns, self.in_loop = False, under_way
         try:
-            if under_way:
-                (<AsyncExecutor>self.asyncs[0]).loop.wait(seconds)
-            else:
-                self.sleep(seconds)
+            self.sleep_for(seconds)
         finally:
             self.in_turns, self.in_loop = True, False
         return 0

@@ -5,8 +5,7 @@ from libc.stdint cimport int64_t
 
 from cython_core.acking.acker cimport Acker
 from cython_core.arrow.row_batch cimport RowBatchBuilder
-from cython_core.executors.async_executor cimport AsyncExecutor
-from cython_core.executors.bolt_executor cimport BoltExecutor
+from cython_core.executors.bolt_executor cimport BoltExecutor, WaitingExecutor
 from cython_core.executors.executor cimport Executor
 from cython_core.executors.spout_executor cimport SpoutExecutor
 from cython_core.primitives.parker cimport Parker
@@ -86,7 +85,7 @@ cdef class ExecutorThread:
     cdef readonly Executor executor
     cdef SpoutExecutor spout                 # the executor, or None
     cdef BoltExecutor bolt                   # the executor, or None
-    cdef AsyncExecutor requests              # the executor, or None
+    cdef WaitingExecutor requests              # the executor, or None
     cdef ThreadsRun run
     cdef readonly Parker parker
     cdef readonly object thread

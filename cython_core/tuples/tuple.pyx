@@ -152,6 +152,24 @@ def offset_of_tree(Tuple tup not None):
     return -1 if tup.roots is not None else tup.offset
 
 
+def ids_of_trees(Tuple tup not None):
+    """The message ids of the trees that it is an edge of, what its spout has emitted them with; and whether one of them
+    has failed: its id is not known any more."""
+    cdef Roots roots = tup.roots
+    if tup.root is not NULL:
+        if tup.root.attempt == tup.attempt and tup.root.id is not NULL:
+            return (<object>tup.root.id,), False
+        return (), True
+    if roots is None:
+        return (), False
+    ids = tuple([
+        <object>roots.roots[i].id
+        for i in range(roots.count)
+        if roots.roots[i].attempt == roots.attempts[i] and roots.roots[i].id is not NULL
+    ])
+    return ids, len(ids) < roots.count
+
+
 def _tuple_again(component, stream, task, fields, values, offset, id):
     tup = new_tuple(TupleSource(component, stream, task, fields), values, offset)
     name_values(tup)

@@ -185,6 +185,7 @@ class Bolt(Component, BoltBase):
         config: dict[str, Any] | None = None,
         *,
         limits: list[str] | None = None,
+        processes: int = 0,
     ) -> ComponentSpec:
         """This bolt for a Topology.
 
@@ -197,13 +198,16 @@ class Bolt(Component, BoltBase):
             config (dict): configuration of this component alone, JSON. Defaults to the class's ``config``.
             limits (list[str]): names of ``topology.rate.limit``: each call of ``process`` (of ``process_batch``,
                 ``process_join``) is one call of these services, as within ``with self.limit(name)``. Defaults to none.
+            processes (int): run its tasks in so many processes of their own, children of the Spark task, which gives a
+                heavy bolt as many cores (set ``spark.task.cpus``). ``par`` is then at least this, and is this if it is
+                left out. Defaults to 0: in the task's own process.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
 
         Raises:
             ArgumentTypeError: an argument of another type.
-            TopologyError: a name that begins with ``__``, or ``par`` below 1.
+            TopologyError: a name that begins with ``__``, ``par`` below 1, or fewer tasks than processes.
         """
         if limits is not None:
             if not isinstance(limits, (list, tuple)) or not all(isinstance(name, str) for name in limits):
@@ -213,4 +217,4 @@ class Bolt(Component, BoltBase):
                     code="PYSTORM_INVALID_ARGUMENT",
                 )
             config = spec_config(cls.config, config, {"topology.bolt.limits": ",".join(limits)})
-        return ComponentSpec(cls, name=name, inputs=inputs, par=par, config=config)
+        return ComponentSpec(cls, name=name, inputs=inputs, par=par, config=config, processes=processes)

@@ -83,10 +83,11 @@ class ComponentSpec:
         inputs (ComponentSpec | GlobalStreamId | list | dict): what it subscribes to; see ``Bolt.spec``.
         par (int | dict[str, int]): tasks inside one Spark task, or environment → tasks. Defaults to the class's.
         config (dict): configuration of this component alone, JSON. Defaults to the class's.
+        processes (int): as of ``Bolt.spec``. Defaults to 0.
 
     Raises:
         ArgumentTypeError: an argument of another type.
-        TopologyError: a name that begins with ``__``, ``par`` below 1 or empty.
+        TopologyError: a name that begins with ``__``, ``par`` below 1 or empty, fewer tasks than processes.
         StreamNotDeclaredError: by ``spec["stream"]``, for a stream that is not declared.
 
     Example:
@@ -107,12 +108,17 @@ class ComponentSpec:
         inputs: Any = None,
         par: int | dict[str, int] | None = None,
         config: dict[str, Any] | None = None,
+        processes: int = 0,
     ):
         self.component_cls = component_cls
         self.name = self._checked_name(name)
         self.attribute: str | None = None
         self.streams = Stream.all_of(getattr(component_cls, "outputs", None), given_by=component_cls.__name__)
-        self.par = self._checked_par(component_cls.par if par is None else par)
+        self.processes = self._checked_processes(processes)
+        if par is None:
+            par = component_cls.par if self.processes <= 1 or component_cls.par != 1 else self.processes
+        self.par = self._checked_par(par)
+        self._check_tasks()
         self.config = self._checked_config(component_cls.config if config is None else config)
         self.subscriptions = self._checked_inputs(inputs, component_cls.__name__)
 
@@ -183,6 +189,7 @@ class ComponentSpec:
     def _repr_html_(self) -> str:
         """Asked by a notebook."""
         rows: list[tuple[str, object]] = [("tasks", self.par if isinstance(self.par, int) else json.dumps(self.par))]
+        rows += [("processes", self.processes)] if self.processes else []
         rows += [("input", f"{each.componentId}.{each.streamId} by {by}") for each, by in self.inputs.items()]
         rows += [("stream", f"{each.name}: {', '.join(_declared(each)) or 'no fields'}") for each in self.streams]
         rows += [("config", f"{key} = {json.dumps(redacted(key, value))}") for key, value in self.config.items()]
@@ -219,6 +226,25 @@ class ComponentSpec:
                     code="PYSTORM_INVALID_ARGUMENT",
                 )
         return {environment: _task_count(tasks) for environment, tasks in par.items()}
+
+    @staticmethod
+    def _checked_processes(processes: Any) -> int:
+        if not isinstance(processes, int) or isinstance(processes, bool) or processes < 0:
+            raise ArgumentTypeError(
+                f"`processes` of a component is a number of processes, or 0 for none of its own. Given: "
+                f"{given(processes)}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        return processes
+
+    def _check_tasks(self) -> None:
+        fewest = self.par if isinstance(self.par, int) else min(self.par.values())
+        if self.processes > fewest:
+            raise TopologyError(
+                f"processes={self.processes} of {self.component_cls.__name__}.spec are more than its tasks, and a task "
+                f"runs in one process: give par={self.processes}. Given: par={self.par!r}",
+                code="PYSTORM_INVALID_TOPOLOGY",
+            )
 
     @staticmethod
     def _checked_config(config: Any) -> dict[str, Any]:

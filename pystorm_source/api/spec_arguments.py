@@ -39,6 +39,13 @@ def _refused(cls: type, key: str, value: Any, spec: Callable[..., Any]) -> Argum
     known = [name for name in inspect.signature(spec).parameters if name != "cls"]
     if "par" in known and (remedy := remedy_of_par(key, value)):
         return ArgumentTypeError(f"{cls.__name__}.spec takes no {key!r}: {remedy}", code="PYSTORM_INVALID_ARGUMENT")
+    if key == "processes":  # of a bolt's spec
+        return ArgumentTypeError(
+            f"{cls.__name__}.spec takes no 'processes': a spout reads its partitions in the process of the Spark task, "
+            "and option 'minPartitions' gives more tasks. Only a bolt's tasks can run in processes of their own. "
+            f"Given: processes={given(value)}",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
     near = near_key(key, known)
     hint = f"did you mean {near!r}?" if near else f"it takes {', '.join(known)}."
     return ArgumentTypeError(

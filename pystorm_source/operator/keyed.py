@@ -37,6 +37,7 @@ from pystorm_source.spark.ddl import parse_type
 from pystorm_source.spark.dead_letter_file import letters_kept
 from pystorm_source.spark.input_feed import fed, place_of_task
 from pystorm_source.spark.interned import interned, pickled_with
+from pystorm_source.spark.task_cores import advise_of_cores
 from pystorm_source.spark.versions import map_in_arrow, states_take_rows, transform_with_state
 from pystorm_source.stages.crossing import AT, Crossing
 from pystorm_source.stages.entry_feeds import EntryColumns
@@ -261,6 +262,7 @@ def _rows(plan: KeyedPlan, kept: _Kept, feeds: "dict[str, _Once]", now: int) -> 
         letters_kept(worker, operator.letters, operator.applied),
     ):
         lease(worker, place.run, operator.permits_from)
+        advise_of_cores(worker.plan)
         states = KeyedStates.of(worker.executors, plan.shape, kept, now)
         with fed(worker, feeds, place, _NoReader()) as batches:
             for batch in batches:

@@ -20,6 +20,7 @@ from pystorm_source.spark.border import spark_border
 from pystorm_source.spark.dead_letter_file import NO_LETTERS, LetterFolder, letters_kept
 from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout_of
 from pystorm_source.spark.interned import interned, pickled_with
+from pystorm_source.spark.task_cores import advise_of_cores
 from pystorm_source.stages.entry_feeds import EntryColumns, EntryFeeds
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
@@ -89,6 +90,7 @@ def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator
         letters_kept(worker, operator.letters, operator.applied),
     ):
         lease(worker, place.run, operator.permits_from)
+        advise_of_cores(worker.plan)
         if operator.entries:
             feeds = EntryFeeds(batches, operator.entries)
             with fed(worker, feeds.by_input, place, feeds) as rows:

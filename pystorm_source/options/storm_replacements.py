@@ -16,7 +16,11 @@ def _of(names: str, instead: str) -> Replacement:
 
 
 REPLACEMENTS = (
-    _of("workers", "Spark places the work: option minPartitions splits what is read at once, executors run it"),
+    _of(
+        "workers",
+        "Spark places the work: option minPartitions splits what is read at once, and executors run it; for one heavy "
+        "bolt, `processes` of its spec gives a Spark task several cores",
+    ),
     _of("tasks max.task.parallelism", "`par` of each component, tasks inside one Spark task"),
     _of(
         "backpressure.* upstream.feedback.* bolts.outgoing.overflow.buffer.enable executor.overflow.limit",

@@ -27,6 +27,7 @@ from pystorm_source.options.named import load_named
 from pystorm_source.plan.join_inputs import join_inputs, joins
 from pystorm_source.plan.key_states import refuse_unkept
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
+from pystorm_source.plan.unplaceable import refuse_limited, refuse_unplaceable
 from pystorm_source.plan.unread_par import refuse_unread_par
 from pystorm_source.types.arrow import field_type
 from pystorm_source.types.json_values import json_copy
@@ -156,6 +157,7 @@ def compile_plan(
             options=owns[spec.label],
             config=_frozen(spec.config),
             pars=tuple(spec.par.items()) if isinstance(spec.par, dict) else (),
+            processes=spec.processes,
         )
         for spec in _upstream_first(topology.specs, edges)
     )
@@ -168,6 +170,8 @@ def compile_plan(
     )
     plan.check_keys()
     refuse_unread_par(plan)
+    for component in components:
+        refuse_limited(component)
     for bolt in joins(plan):
         join_inputs(plan, bolt, several_tasks=False)
     if any_environment:
@@ -239,6 +243,7 @@ def _is_own(cls: type[Any], name: str) -> bool:
 def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     cls = spec.component_cls
     where = f"{spec.label!r} of {topology.__name__}"
+    refuse_unplaceable(spec, where)
     for stream in spec.streams:
         for field, ddl in zip(stream.fields, stream.types, strict=True):
             if ddl is not None:

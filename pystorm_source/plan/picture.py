@@ -116,16 +116,19 @@ def as_mermaid(plan: Plan, stages: Mapping[str, int] | None = None) -> str:
 
 
 def _class_and_tasks(component: ComponentPlan) -> str:
-    name = component.cls.__name__
-    return f"{name}, {len(component.tasks)} tasks" if len(component.tasks) > 1 else name
+    name, count, processes = component.cls.__name__, len(component.tasks), component.processes
+    tasks = f", {count} tasks" if count > 1 else ""
+    if not processes:
+        return f"{name}{tasks}"
+    return f"{name}{tasks or ', 1 task'} in {counted(processes, 'process', 'processes')}"
 
 
 def _fields(stream: Stream) -> list[str]:
     return [f"{name} {ddl}" if ddl else name for name, ddl in zip(stream.fields, stream.types, strict=True)]
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def counted(number: int, noun: str, several: str = "") -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
 
 
 def _mermaid(text: str) -> str:

@@ -23,7 +23,7 @@ class ComponentPlan(RedactedRepr):
     it, read from the topology's config with its own on top. ``config``: its own keys as sorted items. ``pars``:
     environment → number of tasks as items, if ``par`` is a dict. ``wrapper``: a spout class that is called with ``cls``
     and wraps it; the engine runs the wrapper. ``origin``: of an Input behind a cut, component and stream of the tuples
-    that it gives again."""
+    that it gives again. ``processes``: that its tasks run in, 0 for the worker's own."""
 
     name: str
     cls: type[Component]
@@ -34,6 +34,7 @@ class ComponentPlan(RedactedRepr):
     pars: tuple[tuple[str, int], ...] = ()
     wrapper: type[PartitionedSpout] | None = None
     origin: tuple[str, str] | None = None
+    processes: int = 0
 
     def tuples_of(self, stream: str) -> tuple[str, str]:
         """Component and stream that tuples of its stream say they are of."""
@@ -108,9 +109,9 @@ class Plan(RedactedRepr):
     """Components (upstream before downstream, except in cycles), subscriptions and configuration.
     ``options``: the engine's keys of the configuration, read once: a task reads none.
 
-    ``leaving``: of a stage that a cut ends, the streams that cross, as component and stream; None: the open streams
-    can leave. Equal plans run alike; a plan pickles by reference to the component classes, or with them if they are
-    defined in a notebook or script.
+    ``of``: of the plan of a child process, that of the topology. ``leaving``: of a stage that a cut ends, the streams
+    that cross, as component and stream; None: the open streams can leave. Equal plans run alike; a plan pickles by
+    reference to the component classes, or with them if they are defined in a notebook or script.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Plan(RedactedRepr):
     options: EngineOptions = field(repr=False, compare=False)  # follows from the config
     config: tuple[tuple[str, Any], ...] = ()
     leaving: tuple[tuple[str, str], ...] | None = None
+    of: "Plan | None" = field(default=None, repr=False, compare=False)
 
     def component(self, name: str) -> ComponentPlan:
         """The component of that name. Raises KeyError."""

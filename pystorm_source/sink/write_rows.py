@@ -15,6 +15,7 @@ from pystorm_source.spark.dead_letter_file import DeadLetterFile, stem_of
 from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout_of
 from pystorm_source.spark.key_columns import KeyColumns
 from pystorm_source.spark.query_batch import QueryBatch
+from pystorm_source.spark.task_cores import advise_of_cores
 from pystorm_source.worker import warm
 from pystorm_source.worker.worker import Worker
 
@@ -54,6 +55,7 @@ def write_rows(
     try:
         with warm.borrowed(request.plan, request.output, place.run) as worker:
             lease(worker, place.run, None)
+            advise_of_cores(worker.plan)
             keys = KeyColumns(len(columns.types), spout_of(worker, request.input)) if columns.has_key else None
             feed = InputFeed(batches, columns.types, keys.took if keys is not None else None)
             began = clock.monotonic()

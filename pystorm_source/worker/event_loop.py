@@ -17,7 +17,7 @@ import selectors
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from cython_core.arrow.row_error import coded
 from pystorm_source.clock import Clock, SystemClock
@@ -26,12 +26,23 @@ NEVER = float("inf")
 LOOK_SECONDS = 0.001
 
 
+class Sleeper(Protocol):
+    """What another process may wake the loop for. It has to know of the sleep, so that it is not rung for nothing."""
+
+    def before_sleep(self) -> bool:
+        """Whether there is something to do, and the loop must not sleep."""
+
+    def after_sleep(self) -> None:
+        """The loop is awake."""
+
+
 class EventLoop:
     """``kind``: uvloop, asyncio, or auto: uvloop if it is installed. The loop is made for its first holder."""
 
     def __init__(self, kind: Literal["auto", "asyncio", "uvloop"] = "auto"):
         self._kind = kind
         self._holders: set[Any] = set()
+        self._sleepers: list[Sleeper] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = False
         self.create_task: Callable[[Any], Any] = self._refuse
@@ -84,6 +95,17 @@ class EventLoop:
     def wait(self, seconds: float | None) -> None:
         """Blocking: runs callbacks until it is woken, for ``seconds`` at most; None: for any time."""
         loop = self._opened()
+        try:
+            stays_awake = [each.before_sleep() for each in self._sleepers]  # order: all are asked, whatever one says
+            if any(stays_awake):
+                self.turn()
+            else:
+                self._wait(loop, seconds)
+        finally:
+            for each in self._sleepers:
+                each.after_sleep()
+
+    def _wait(self, loop: asyncio.AbstractEventLoop, seconds: float | None) -> None:
         timer = None if seconds is None or seconds == NEVER else loop.call_later(seconds, loop.stop)
         self._waiting = True
         try:
@@ -97,6 +119,22 @@ class EventLoop:
         """Non-blocking, by a callback of the loop: ends ``wait`` after this round."""
         if self._waiting and self._loop is not None:
             self._loop.stop()
+
+    def add_sleeper(self, sleeper: "Sleeper") -> None:
+        """Has it asked before each wait, and told behind it."""
+        self._sleepers.append(sleeper)
+
+    def remove_sleeper(self, sleeper: "Sleeper") -> None:
+        """It is asked no more."""
+        self._sleepers.remove(sleeper)
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
+        """The callback runs in turns and waits in which the file can be read."""
+        self._opened().add_reader(fd, callback)
+
+    def remove_reader(self, fd: int) -> None:
+        """Its callback runs no more."""
+        self._opened().remove_reader(fd)
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Blocking: the coroutine's result or exception; other tasks go on meanwhile."""

@@ -22,6 +22,7 @@ from pystorm_source.limits.worker_limits import WorkerLimits
 from pystorm_source.options import parse
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.failure import tuple_failed
+from pystorm_source.worker.new_worker import new_worker
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import added
 from pystorm_source.worker.unread import Range, Unread, give_clock
@@ -265,7 +266,7 @@ class LocalRun:
         self.unread.cleanup()
 
     def _new_worker(self, task: LocalTask) -> Warm:
-        worker = Worker(self.plan, self._output, self.clock, self._seed)
+        worker = new_worker(self.plan, self._output, self.clock, self._seed)
         self._limits = self._limits or worker.limits
         worker.limits.lease_with(self._limits)
         self.attempts += 1

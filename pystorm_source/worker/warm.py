@@ -16,6 +16,7 @@ from typing import Any
 
 from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.worker.garbage import spare_modules
+from pystorm_source.worker.new_worker import new_worker
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
 
@@ -79,9 +80,12 @@ def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
     """A worker of an equal plan and output and the same run that is idle in this process, else a new one."""
     key = _key_of_same(plan, output, run) or (run, *_key(plan, output))
     worker = _idle.pop(key, None)
+    if worker is not None and not worker.is_alive:  # a process of it was killed while it was idle
+        worker.stop()
+        worker = None
     if worker is None:
         spare_modules()
-        worker = Worker(plan, output)
+        worker = new_worker(plan, output)
         worker.warm_key = key
     return worker
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from cython_core.executors.arrow_executor import ArrowExecutor
 from cython_core.executors.async_executor import AsyncBase, AsyncExecutor
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
+from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.queues import BatchInserter, BroadcastReader, BroadcastRing, PendingEmits, ReceiveQueue
 from cython_core.routing.component_base import ArrowBase
@@ -26,6 +27,15 @@ from pystorm_source.types.arrow import field_type
 from pystorm_source.worker.component_calls import named_call
 from pystorm_source.worker.event_loop import EventLoop, ManualEventLoop
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.processes.remote_bolt import RemoteBolt
+from pystorm_source.worker.processes.task_link import TaskLink
+
+
+class Links(Protocol):
+    """The processes of placed components."""
+
+    def link_of(self, task: int) -> TaskLink | None:
+        """The link of a task; None if it runs in this process."""
 
 
 class Wiring:
@@ -35,8 +45,11 @@ class Wiring:
     constructor or ``prepare`` raises.
     """
 
-    def __init__(self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder, clock: Clock):
+    def __init__(
+        self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder, clock: Clock, children: Links | None = None
+    ):
         self.plan = plan
+        self._children = children
         self._output = output
         self._clock = clock
         self._loop: EventLoop | None = None
@@ -123,19 +136,25 @@ class Wiring:
             )
             for stream in self.plan.streams_of(component)
         }
+        link = None if self._children is None else self._children.link_of(task)
         with named_call(component.name, task, "__init__"):
-            instance = component.instance()
+            instance = component.instance() if link is None else RemoteBolt.of(component)
         if component.is_spout:
             spout = SpoutExecutor(component.name, task, instance, pending, routers)
             spout.skips = own.spout_recvq_skips
             spout.tracks = self.plan.options.acker_executors != 0
             spout.max_pending = own.max_spout_pending or 0
             return spout
+        if issubclass(component.cls, JoinBolt):
+            whole = self.plan.of or self.plan
+            found = join_inputs(whole, whole.component(component.name))
         if isinstance(instance, JoinBolt):
-            found = join_inputs(self.plan, component)
             instance._pystorm_joined = (found.names, found.keys, instance.join_timeout_secs)
         queue, readers = self._queues[task], self._readers_of(component, task)
         bolt = (component.name, task, instance, pending, routers, queue, own.tick_frequency or None, readers)
+        if link is not None:
+            credit = self.plan.options.receive_buffer_size
+            return RemoteExecutor(*bolt, loop=self._event_loop(), link=link, credit=credit)
         if isinstance(instance, ArrowBase):
             return ArrowExecutor(*bolt, schemas=dict(self._schemas(component)))
         if not isinstance(instance, AsyncBase):
@@ -224,6 +243,16 @@ class Wiring:
         self.views.append(view)
         return view
 
+    def conf_of(self, executor: Executor) -> dict[str, Any]:
+        """The ``conf`` that ``initialize`` gets."""
+        whole = self._plan_that_has(executor.component)
+        return whole.conf_of(whole.component(executor.component))
+
     def context_of(self, executor: Executor) -> dict[str, Any]:
         """The ``context`` that ``initialize`` gets."""
-        return self.plan.context_of(executor.component, executor.task, "task")
+        return self._plan_that_has(executor.component).context_of(executor.component, executor.task, "task")
+
+    def _plan_that_has(self, component: str) -> Plan:
+        """That of the topology; of a child's links, which are no part of that, its own."""
+        whole = self.plan.of
+        return whole if whole is not None and any(each.name == component for each in whole.components) else self.plan

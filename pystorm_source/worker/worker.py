@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 from random import Random
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -35,7 +35,7 @@ from pystorm_source.worker.retries import Retries
 from pystorm_source.worker.run_counts import RunCounts
 from pystorm_source.worker.unawaited import watch_unawaited
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
-from pystorm_source.worker.wiring import Wiring
+from pystorm_source.worker.wiring import Links, Wiring
 
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 
@@ -45,16 +45,42 @@ TURN_TIME_LIMIT_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
 
+# That child processes have for the cleanup of their bolts. Longer: one that hangs keeps the query's end waiting.
+# Shorter: one that writes what it holds is cut off.
+CLEANUP_SECONDS = 5.0
+
+# The same, if a component has failed: the error waits for it.
+BROKEN_CLEANUP_SECONDS = 1.0
+
+
+class ChildSet(Links, Protocol):
+    """The child processes of a worker."""
+
+    @property
+    def all_alive(self) -> bool:
+        """Whether none has ended."""
+
+    def close(self, seconds: float = 0.0) -> None:
+        """Ends them: those that were told to may take so long to do it by themselves."""
+
 
 class Worker:
     """A running topology. One run at a time; components stay initialised from run to run.
 
     A start or run that raises, or whose iterator is closed before its end, leaves components or tuples half-way: the
     worker is then ``broken`` and can only be stopped. ``seed``: an int shuffles order and length of the executors'
-    turns, the same way for the same seed. Raises TupleFailed if a component's constructor does.
+    turns, the same way for the same seed. ``children``: of ``new_worker``; without them all tasks run in this process.
+    Raises TupleFailed if a component's constructor does.
     """
 
-    def __init__(self, plan: Plan, output: OutputPlan, clock: Clock | None = None, seed: int | None = None):
+    def __init__(
+        self,
+        plan: Plan,
+        output: OutputPlan,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        children: ChildSet | None = None,
+    ):
         self.plan = plan
         self.output = output
         self.clock = clock or SystemClock()
@@ -67,8 +93,9 @@ class Worker:
             engine.timeout_seconds, engine.message_timeout_by_progress, self.clock.monotonic if self._manual else None
         )
         self._builder = RowBatchBuilder(output.schema, output.batch_rows, acker=self._acker)
+        self._children = children
         try:
-            self._wiring = Wiring(plan, output, self._builder, self.clock)
+            self._wiring = Wiring(plan, output, self._builder, self.clock, self._children)
         except ComponentFailed as failure:
             raise tuple_failed(failure) from failure.__cause__
         self.executors = self._wiring.executors
@@ -97,6 +124,11 @@ class Worker:
         self._meter = ComponentMeter(plan, self.executors)
         self._before = self._meter.begin()
         self._last: Look | None = None
+
+    @property
+    def scheduler(self) -> InlineScheduler | ThreadsScheduler:
+        """What drives its executors."""
+        return self._scheduler
 
     def _retries_of(self, spout: SpoutExecutor, rules: Mapping[str, FailureRules], seed: int | None) -> Retries:
         options = self.plan.component(spout.component).options
@@ -163,14 +195,14 @@ class Worker:
         """
         self.broken = True
         watch_unawaited()
-        with self._watched():
+        with self.watched():
             for executor in reversed(self.executors):
-                conf = self.plan.conf_of(self.plan.component(executor.component))
+                conf = self._wiring.conf_of(executor)
                 self._calls.call(executor, "initialize", executor.start, conf, self._wiring.context_of(executor))
                 self._initialized.append(executor)
         self.broken = False
 
-    def _watched(self) -> AbstractContextManager[None]:
+    def watched(self) -> AbstractContextManager[None]:
         """The watchdog watches the calls of components while the block runs, if time is the machine's."""
         return nullcontext() if self._manual else watching(self)
 
@@ -315,7 +347,7 @@ class Worker:
         self._last = None
         self._calls.begin()
         try:
-            with self._watched():
+            with self.watched():
                 yield from self._micro_batch.read(opening, deadline)
         finally:
             self._scheduler.halt()
@@ -377,24 +409,36 @@ class Worker:
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""
+        cleanup_seconds = BROKEN_CLEANUP_SECONDS if self.broken else CLEANUP_SECONDS
         self.broken = True
         self._scheduler.halt()
         for executor in self.executors:
             executor.discard()
         try:
-            with self._watched():
+            with self.watched():
                 while self._initialized:
                     executor = self._initialized.pop()
                     self._calls.call_quietly(executor, "cleanup", executor.clean_up)
         finally:  # a KeyboardInterrupt goes on, but leaves no thread behind
             self._error_log.log_counts(everything=True)
             self._scheduler.stop()
+            self._end_children(cleanup_seconds)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether all of its child processes are, if it has any."""
+        return self._children is None or self._children.all_alive
 
     def die(self) -> None:
         """Ends without calling any component, as a killed task does."""
         self.broken = True
         self._micro_batch.forget()
         self._scheduler.stop()
+        self._end_children(0.0)
+
+    def _end_children(self, seconds: float) -> None:
+        if self._children is not None:
+            self._children.close(seconds)
 
     def busy(self) -> list[tuple[Executor, Thread]]:
         """Executors with threads of their own whose component has been called and has not returned."""

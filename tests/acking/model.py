@@ -40,6 +40,7 @@ class Model:
     under_way: deque[tuple[int, int, Edge]] = field(default_factory=deque)  # to (bolt, task)
     now: float = 0.0
     tuples: int = 0
+    linked: dict[int, frozenset[int]] = field(default_factory=dict)  # tree → it and those of which a row stems, too
     treeless: list[Edge] = field(default_factory=list)  # those of no tree in batches
     one_order: bool = False  # it holds only if a bolt's tasks take turns, the last one first: inline
 
@@ -162,9 +163,25 @@ class Model:
     def emits_of(
         self, number: int, deed: Deed, root: int, path: str, trees: frozenset[int], parent: Edge | None = None
     ) -> None:
+        anchors = frozenset() if deed.anchors == "none" else trees
+        if deed.emits > 0 and self.leaves(number):
+            self.link(anchors)
         for emit in range(deed.emits):
-            anchors = frozenset() if deed.anchors == "none" else trees
             self.send(number, root, path_of(path, number, emit), anchors, parent)
+
+    def leaves(self, number: int) -> bool:
+        """Whether what the bolt emits are rows that leave."""
+        return not any(producer == number for node in self.nodes for producer, _ in node.inputs)
+
+    def link(self, trees: frozenset[int]) -> None:
+        """A row of several trees: they are acked together, or all fail."""
+        if any(self.has_failed(tree) for tree in trees):
+            for tree in trees:
+                self.settle(tree, "fail")
+            return
+        group = frozenset().union(trees, *(self.linked.get(tree, ()) for tree in trees))
+        if len(group) > 1:
+            self.linked.update(dict.fromkeys(group, group))
 
     def verdicts(self, number: int, deed: Deed, edge: Edge) -> None:
         self.judge(edge, "fail" if deed.verdict in ("fail", "doom") else "ack")
@@ -181,14 +198,23 @@ class Model:
             else:
                 self.open[tree].discard(edge)
                 if not self.open[tree]:
-                    self.settle(tree, "ack")
+                    self.complete(tree)
 
     def has_failed(self, root: int) -> bool:
         return root in self.notified and self.notified[root][0] == "fail"
 
-    def settle(self, root: int, verdict: str) -> None:
+    def complete(self, root: int) -> None:
+        """No tuple of its tree is open."""
+        group = self.linked.get(root, frozenset([root]))
         self.deadlines.pop(root, None)
-        self.notified.setdefault(root, (verdict, self.now))
+        if not any(self.open[tree] for tree in group):
+            for tree in group:
+                self.settle(tree, "ack")
+
+    def settle(self, root: int, verdict: str) -> None:
+        for tree in self.linked.get(root, (root,)):
+            self.deadlines.pop(tree, None)
+            self.notified.setdefault(tree, (verdict, self.now))
 
     def tick(self, number: int) -> None:
         for each in list(self.held[number]):

@@ -168,3 +168,9 @@ def test_wrong_class_attributes_show_too():
 def test_specs_print_their_name():
     assert repr(Words.spec(name="w")) == "<Words spec 'w'>"
     assert isinstance(Words.spec(), ComponentSpec)
+
+
+def test_a_notebook_shows_the_processes_of_a_bolt():
+    shown = Words.spec(name="words", inputs=[Lines.spec(name="lines")], par=4, processes=2)._repr_html_()
+    assert shown.index(">processes</td>") < shown.index(">2</td>") < shown.index(">input</td>")
+    assert "processes" not in Words.spec(name="words", inputs=[Lines.spec(name="lines")])._repr_html_()

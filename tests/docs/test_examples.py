@@ -332,6 +332,11 @@ def test_columns():
     assert issubclass(names["Clean"], ArrowBolt)
 
 
+def test_processes():
+    """Its topology asserts what it gives."""
+    assert run(None, "docs/PROCESSES.md")["Parsed"].parse.processes == 2
+
+
 @on_spark
 def test_operator(spark):
     """Its blocks as one: the test kit's is asserted by itself."""
@@ -433,6 +438,7 @@ def test_every_python_block_belongs_to_a_test():
         "TESTING.md",
         "COUNTERS.md",
         "COLUMNS.md",
+        "PROCESSES.md",
         "OPERATOR.md",
         "STAGES.md",
         "EFFECTS.md",

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -22,6 +23,7 @@ HEADERS = sorted(ROOT.glob("cython_core/**/*.h"))
 PROGRAMS = sorted((ROOT / "tests" / "c").glob("*.c"))
 THREADS = [path for path in PROGRAMS if path.stem.endswith("_threads")]
 CONTROL = "PYSTORM_NEGATIVE_CONTROL"
+LOST_RINGS = "PYSTORM_LOST_RINGS"
 
 FLAGS = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-omit-frame-pointer", "-UNDEBUG", "-pthread"]
 ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -68,6 +70,14 @@ def test_broken_orders_are_caught(tmp_path):
             ended = compile_and_run(source, tmp_path, *THREAD, f"-D{CONTROL}")
             assert ended.returncode != 0, f"{source.name} does not notice that its orders are broken"
             assert "data race" in ended.stderr
+
+
+def test_lost_rings_are_caught(tmp_path):
+    tried = [source for source in PROGRAMS if LOST_RINGS in source.read_text()]
+    assert tried
+    for source in tried:
+        ended = compile_and_run(source, tmp_path, f"-D{LOST_RINGS}", "-DDEADLINE=5")
+        assert ended.returncode == -signal.SIGALRM, f"{source.name} does not notice that rings are lost"
 
 
 def needs_python(header: Path) -> bool:

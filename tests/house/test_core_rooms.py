@@ -14,11 +14,12 @@ MAY_USE = {
     "timing": {"primitives"},
     "acking": {"timing", "primitives"},
     "tuples": {"acking", "primitives"},
+    "links": {"primitives"},
     "queues": {"tuples", "primitives"},
     "arrow": {"acking"},
     "routing": {"arrow", "queues", "tuples", "acking", "primitives"},
     "compiled": {"routing", "arrow", "tuples", "acking"},
-    "executors": {"compiled", "routing", "arrow", "queues", "tuples", "acking", "timing", "primitives"},
+    "executors": {"compiled", "links", "routing", "arrow", "queues", "tuples", "acking", "timing", "primitives"},
     "schedulers": {"executors", "routing", "arrow", "queues", "acking", "timing", "primitives"},
 }
 _INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s*"([^"]+)"', re.MULTILINE)

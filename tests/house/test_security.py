@@ -19,6 +19,7 @@ TEXT = (ROOT / "SECURITY.md").read_text()
 UNPICKLED = {
     "pystorm_source/spark/interned.py",  # a task's own plan
     "pystorm_source/source/task/range_partition.py",  # a task's input partition
+    "pystorm_source/worker/processes/frames.py",  # between a process and its own children, over memory of theirs
     "pystorm_source/testing/law.py",  # a copy of a class that the test itself has
 }
 """Modules that unpickle: what Spark has carried, or what the process itself has pickled."""

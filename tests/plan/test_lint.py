@@ -248,6 +248,12 @@ def test_keys_that_have_no_effect_here():
     ]
 
 
+def test_workers_are_tasks_of_spark_or_processes_of_a_bolt():
+    plan = compile_plan(type("T", (Topology,), {"lines": Plain.spec(), "config": {"topology.workers": 2}}))
+    (finding,) = lint(plan)
+    assert "minPartitions" in finding.remedy and "`processes`" in finding.remedy
+
+
 def test_keys_that_are_misspelt_or_belong_to_the_reader():
     class Table(Options, frozen=True, kw_only=True):
         encoding: str = msgspec.field(name="files.encoding", default="utf-8")

@@ -160,3 +160,16 @@ def test_arrows_have_one_head_each_and_end_where_a_box_begins(plan):
     at = [float(head.get("d").split()[1]) for head in heads if "l -4" not in head.get("d")]
     assert len(at) == len(heads) - 1  # the loop's points up
     assert all(any(abs(x - side) <= 0.2 for side in sides) for x in at)
+
+
+def test_processes_are_told_in_every_form():
+    class Parsed(Topology):
+        lines = Lines.spec()
+        parse = Words.spec(inputs=[lines], par=4, processes=2)
+        one = Words.spec(inputs=[parse], processes=1)
+
+    plan = compile_plan(Parsed)
+    for text in (as_text(plan), as_mermaid(plan), as_svg(Picture.of(plan))):
+        assert "Words, 4 tasks in 2 processes" in text
+        assert "Words, 1 task in 1 process" in text
+        assert "in 0 process" not in text

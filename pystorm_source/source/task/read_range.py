@@ -17,6 +17,7 @@ from pystorm_source.spark.border import spark_border
 from pystorm_source.spark.dead_letter_file import LetterFolder, letters_kept
 from pystorm_source.spark.input_feed import key_prefix
 from pystorm_source.spark.interned import interned, pickled
+from pystorm_source.spark.task_cores import advise_of_cores
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
 
@@ -61,6 +62,7 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -
     try:
         worker = warm.take(request.plan, output, partition.planned.run)
         lease(worker, partition.planned.run, partition.report_to)
+        advise_of_cores(worker.plan)
         worker.place.prefix = key_prefix(request.plan.name, request.options.use)
         reporter.begin()  # after it: a worker is built once, which does not count for its rate
         with (

@@ -1,0 +1,282 @@
+"""Tuples per second of a heavy bolt in two processes of its own, against the same topology in one process.
+
+    20us, 200us            a bolt of so much pure Python for each tuple; the parent's work included
+    20us-pool, 200us-pool  the same against ``multiprocessing.Pool.imap`` of two processes, by hand, into the same rows
+    …-pool-singly          the same, with imap's default of one row in a piece of work
+    parent-cpu             what a tuple there and back costs the parent: a bolt that passes rows on, less the topology
+                           without it
+    round-trip             one tuple there and back while nothing else is under way, from emit to ack
+
+The sides of a case take turns, and each has a warm worker or pool. Needs two cores: on a busy machine it says nothing.
+"""
+
+import multiprocessing
+import statistics
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.harness.components import RangeSpout
+from benchmarks.harness.ladder import Settings
+from benchmarks.harness.record import Record, record
+from pystorm_source.api import Bolt, Spout, Topology, Tuple
+from pystorm_source.clock import SystemClock
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import OutputPlan, ViewPlan
+from pystorm_source.worker.new_worker import new_worker
+
+TEXT = "some text of a row"
+LOOPS = "benchmark.loops"
+SCHEMA = pa.schema([("n", pa.int64()), ("x", pa.int64())])
+PROCESSES = 2
+
+# Rows in a piece of work of the pool's. Fewer: imap's own cost for each piece shows. More: the last piece runs alone.
+CHUNK = 128
+BATCH = 10_000
+
+HEAVY = {"20us": (20, 100_000, 1.6), "200us": (200, 12_000, 1.85)}
+"""Microseconds for each tuple, tuples of a run, the ratio that is asked for."""
+POOL_ASKED = 1.2
+PARENT_MICROS_ASKED = 1.5
+ROUND_TRIP_MICROS_ASKED = 60.0
+
+
+def work(loops: int) -> int:
+    """Pure Python, which holds the interpreter's lock."""
+    total = 0
+    for i in range(loops):
+        total += i * i & 7
+    return total
+
+
+def loops_of(micros: float) -> int:
+    """So many loops take that long."""
+    probe = 20_000
+    best = min(_seconds(partial(work, probe)) for _ in range(5))
+    return max(1, round(micros * 1e-6 / best * probe))
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+class Texts(RangeSpout):
+    """Its offsets and a text."""
+
+    outputs = ["n long", "s string"]
+
+    def next_tuple(self) -> bool | None:
+        offset = self.offset
+        if offset == self.end:
+            return False
+        self.emit((offset, TEXT), offset)
+        self.offset = offset + 1
+        return None
+
+
+class Heavy(Bolt):
+    """Computes for each tuple, ``benchmark.loops`` loops."""
+
+    outputs = ["n long", "x long"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.loops = conf[LOOPS]
+
+    def process(self, tup: Tuple) -> None:
+        self.emit((tup.values[0], work(self.loops)))
+
+
+class Passes(Bolt):
+    """Passes rows on."""
+
+    outputs = ["n long", "s string"]
+
+    def process(self, tup: Tuple) -> None:
+        self.emit(tup.values)
+
+
+def heavy(processes: int) -> type[Topology]:
+    """Spout → two tasks of Heavy, in so many processes."""
+
+    class SpoutHeavy(Topology):
+        spout = Texts.spec()
+        last = Heavy.spec(inputs=[spout], par=PROCESSES, processes=processes)
+
+    return SpoutHeavy
+
+
+class SpoutAlone(Topology):
+    """The spout's rows."""
+
+    spout = Texts.spec()
+
+
+class SpoutPasses(Topology):
+    """Spout → two processes of Passes."""
+
+    spout = Texts.spec()
+    last = Passes.spec(inputs=[spout], processes=PROCESSES)
+
+
+class Side:
+    """A warm worker. ``last``: the component whose rows are taken."""
+
+    def __init__(self, topology: type[Topology], stack: ExitStack, schema: pa.Schema, last: str, loops: int = 0):
+        output = OutputPlan(schema, (ViewPlan(last, "default", (0, 1)),))
+        self.worker = new_worker(compile_plan(topology, {LOOPS: loops}), output)
+        stack.callback(self.worker.stop)
+        self.worker.start()
+        self.run(1000)
+
+    def run(self, rows: int) -> tuple[float, float]:
+        """Tuples per second, and the parent's microseconds of CPU for each."""
+        began, cpu = time.perf_counter(), time.process_time()
+        found = sum(batch.num_rows for batch in self.worker.run("spout", "0", 0, rows))
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        if found != rows:
+            raise RuntimeError(f"{found} rows came of {rows}")
+        return rows / seconds, cpu / rows * 1e6
+
+
+def _one(row: tuple[int, str], loops: int) -> tuple[int, int]:
+    return row[0], work(loops)
+
+
+class Pool:
+    """The same rows by hand."""
+
+    def __init__(self, stack: ExitStack, loops: int, chunk: int):
+        self._chunk = chunk
+        self._pool = stack.enter_context(multiprocessing.get_context("fork").Pool(PROCESSES))
+        self._call = partial(_one, loops=loops)
+        self.run(1000)
+
+    def run(self, rows: int) -> tuple[float, float]:
+        """As of a Side."""
+        began, cpu = time.perf_counter(), time.process_time()
+        found, kept = 0, []
+        for row in self._pool.imap(self._call, ((n, TEXT) for n in range(rows)), self._chunk):
+            kept.append(row)
+            if len(kept) == BATCH:
+                found += _batch(kept).num_rows
+                kept = []
+        found += _batch(kept).num_rows
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        if found != rows:
+            raise RuntimeError(f"{found} rows came of {rows}")
+        return rows / seconds, cpu / rows * 1e6
+
+
+def _batch(rows: list[tuple[int, int]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ((), ())
+    return pa.record_batch([pa.array(column, pa.int64()) for column in columns], schema=SCHEMA)
+
+
+class OneByOne(Spout):
+    """Emits a tuple when the one before is acked. ``latencies``: seconds from emit to ack."""
+
+    outputs = ["n long", "s string"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.latencies = array("d")
+        self.number = 0
+
+    def next_tuple(self) -> None:
+        self.number += 1
+        self.emitted = time.perf_counter()
+        self.emit((self.number, TEXT), self.number)
+
+    def ack(self, tup_id: int) -> None:
+        self.latencies.append(time.perf_counter() - self.emitted)
+
+
+class ThereAndBack(Topology):
+    """OneByOne → Passes in a process."""
+
+    spout = OneByOne.spec(config={"topology.max.spout.pending": 1})
+    last = Passes.spec(inputs=[spout], processes=1)
+
+
+def run(settings: Settings) -> Iterator[Record]:
+    """The sides of each case in turn."""
+    for case in HEAVY:
+        if settings.wants(case) or settings.wants(f"{case}-pool"):
+            yield from measure(case, settings)
+    if settings.wants("parent-cpu"):
+        yield parent_cpu(settings)
+    if settings.wants("round-trip"):
+        yield round_trip(settings)
+
+
+def measure(case: str, settings: Settings) -> Iterator[Record]:
+    """A heavy bolt, three ways."""
+    micros, rows, asked = HEAVY[case]
+    loops, rows = loops_of(micros), rows // 20 if settings.quick else rows
+    seen: dict[str, list[float]] = {"two": [], "one": [], "pool": [], "pool-singly": []}
+    with ExitStack() as stack:
+        sides: dict[str, Side | Pool] = {"two": Side(heavy(PROCESSES), stack, SCHEMA, "last", loops)}
+        if settings.peers:
+            sides["pool"] = Pool(stack, loops, CHUNK)
+            sides["pool-singly"] = Pool(stack, loops, 1)
+        sides["one"] = Side(heavy(0), stack, SCHEMA, "last", loops)
+        for _ in range(settings.runs_of(5)):
+            for name, side in sides.items():
+                seen[name].append(side.run(rows)[0])
+    yield record(
+        "processes",
+        case,
+        seen["two"],
+        "tuples/s",
+        peer="one process",
+        peer_values=seen["one"],
+        asked=asked,
+        loops=loops,
+    )
+    for pool in ("pool", "pool-singly"):
+        yield record(
+            "processes",
+            f"{case}-{pool}",
+            seen["two"],
+            "tuples/s",
+            peer="multiprocessing.Pool.imap",
+            peer_values=seen[pool],
+            asked=POOL_ASKED,
+            note=None if settings.peers else "the peer was not asked for (--no-peers)",
+        )
+
+
+def parent_cpu(settings: Settings) -> Record:
+    """Of a run with the bolt, less the run without it beside."""
+    schema = pa.schema([("n", pa.int64()), ("s", pa.string())])
+    rows = 10_000 if settings.quick else 200_000
+    micros = []
+    with ExitStack() as stack:
+        placed = Side(SpoutPasses, stack, schema, "last")
+        alone = Side(SpoutAlone, stack, schema, "spout")
+        for _ in range(settings.runs_of(5)):
+            micros.append(max(0.0, placed.run(rows)[1] - alone.run(rows)[1]))
+    return record("processes", "parent-cpu", micros, "us/tuple", asked=PARENT_MICROS_ASKED, less_is_better=True)
+
+
+def round_trip(settings: Settings) -> Record:
+    """Medians of runs of a slice each."""
+    medians = []
+    output = OutputPlan(pa.schema([("n", pa.int64()), ("s", pa.string())]), (ViewPlan("last", "default", (0, 1)),))
+    worker = new_worker(compile_plan(ThereAndBack), output, SystemClock())
+    try:
+        for _ in range(settings.runs_of(5)):
+            for _ in worker.run_slice("spout", 200 if settings.quick else 5000, 5000):
+                pass
+            spout = next(each.instance for each in worker.executors if each.component == "spout")
+            medians.append(statistics.median(spout.latencies) * 1e6)
+            del spout.latencies[:]
+    finally:
+        worker.stop()
+    return record("processes", "round-trip", medians, "us", asked=ROUND_TRIP_MICROS_ASKED, less_is_better=True)

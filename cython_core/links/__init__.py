@@ -1,0 +1,1 @@
+"""Rings of frames between processes, and the doorbells that wake a process for them."""

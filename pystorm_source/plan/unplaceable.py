@@ -1,0 +1,44 @@
+"""Bolts that cannot have processes of their own (``processes=`` of their spec)."""
+
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.stateful_bolt import StatefulBolt
+from pystorm_source.errors import TopologyError
+from pystorm_source.plan.lint import names_limit
+from pystorm_source.plan.plan import ComponentPlan
+
+
+def refuse_unplaceable(spec: ComponentSpec, where: str) -> None:
+    """Raises TopologyError for a spec with ``processes`` whose bolt must run in the process of the Spark task."""
+    if not spec.processes:
+        return
+    cls = spec.component_cls
+    if issubclass(cls, StatefulBolt):
+        raise TopologyError(
+            f"bolt {where} keeps a state for each key, and the states lie in the process of the Spark task: take out "
+            "`processes`. Spark spreads keys over tasks, and so over cores; for a heavy calculation put a bolt with "
+            f"`processes` in front of it. Given: {cls.__name__}.spec(processes={spec.processes})",
+            code="PYSTORM_INVALID_TOPOLOGY",
+        )
+    direct = [stream.name for stream in spec.streams if stream.direct]
+    if direct:
+        raise TopologyError(
+            f"bolt {where} has a direct stream, and emits to a task by its id do not cross from another process yet: "
+            f"take out `processes`, or declare the stream {direct[0]!r} without direct=True and group it by "
+            f"Grouping.fields or Grouping.custom. Given: {cls.__name__}.spec(processes={spec.processes})",
+            code="PYSTORM_INVALID_TOPOLOGY",
+        )
+
+
+def refuse_limited(component: ComponentPlan) -> None:
+    """Raises TopologyError for a component with processes that takes permits of ``topology.rate.limit``."""
+    if not component.processes:
+        return
+    names = component.options.bolt_limit_names
+    if names or (component.options.limits and names_limit(component.cls)):
+        raise TopologyError(
+            f"bolt {component.name!r} takes permits of a rate limit, which the Spark task leases for its own process: "
+            "each of several processes would use the whole limit. Take out `processes`, and call the service in a bolt "
+            "behind the heavy one. "
+            f"Given: processes={component.processes}, limits={names or list(component.options.limits)!r}",
+            code="PYSTORM_INVALID_TOPOLOGY",
+        )

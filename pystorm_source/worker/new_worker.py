@@ -1,0 +1,23 @@
+"""A worker with its child processes. Order: they are forked before the worker has anything."""
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.plan.plan import Plan
+from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.processes.children import Children
+from pystorm_source.worker.worker import Worker
+
+
+def new_worker(plan: Plan, output: OutputPlan, clock: Clock | None = None, seed: int | None = None) -> Worker:
+    """As ``Worker``, whose components with ``processes=`` run in children.
+
+    Raises TupleFailed if a component's constructor does, TopologyError if there can be no children here.
+    """
+    clock = clock or SystemClock()
+    if not any(component.processes for component in plan.components):
+        return Worker(plan, output, clock, seed)
+    children = Children(plan, clock)
+    try:
+        return Worker(plan, output, clock, seed, children)
+    except BaseException:
+        children.close()
+        raise

@@ -1,0 +1,41 @@
+"""What a child tells its parent of its bolt: counts that only grow, as differences.
+
+Threading law: of the thread that runs the bolt.
+"""
+
+from typing import Any
+
+from cython_core.executors.bolt_executor import BoltExecutor
+from pystorm_source.clock import Clock
+
+# Longer: the page and the counts of a micro-batch lag behind. Shorter: each look costs some microseconds.
+LOOK_SECONDS = 0.1
+
+_ALL_SLOTS = 1024
+
+
+class ChildCounts:
+    """``bolt``: its executor."""
+
+    def __init__(self, bolt: BoltExecutor, clock: Clock):
+        self._bolt = bolt
+        self._clock = clock
+        self._due = 0.0
+        self._busy = self._ticks = self._duplicates = 0
+        self._latency = bolt.times.latency.copy()
+
+    def take(self, now: bool) -> tuple[Any, ...] | None:
+        """What was counted since the last time, if that is long enough ago, or ``now``; None: nothing, or not yet."""
+        time = self._clock.monotonic()
+        if not now and time < self._due:
+            return None
+        self._due = time + LOOK_SECONDS
+        bolt, latency = self._bolt, self._bolt.times.latency.copy()
+        latencies = latency.since(self._latency, _ALL_SLOTS)
+        busy, ticks, duplicates = bolt.times.busy, bolt.ticks, bolt.duplicate_verdicts
+        counted = (busy - self._busy, latencies, ticks - self._ticks, duplicates - self._duplicates)
+        self._latency, self._busy, self._ticks, self._duplicates = latency, busy, ticks, duplicates
+        metrics = bolt.instance._pystorm_metrics
+        if not any(counted[2:]) and not counted[0] and not latencies[2] and not metrics:
+            return None
+        return (*counted, {name: dict(metric) for name, metric in metrics.items()})

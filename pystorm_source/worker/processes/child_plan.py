@@ -1,0 +1,72 @@
+"""The plan of a child: a component of a topology between its links.
+
+lines.default ──shuffle──► parse            in the parent
+lines.default ─► parse ─► (out)             in the child: LinkSpout, the component, LinkBolt
+"""
+
+from dataclasses import replace
+
+from pystorm_source.api.stream import Stream
+from pystorm_source.options import EngineOptions
+from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options
+from pystorm_source.worker.processes.inbox import Source
+from pystorm_source.worker.processes.link_bolt import LinkBolt
+from pystorm_source.worker.processes.link_spout import LinkSpout
+
+OUT = "__link"
+
+
+def sources_of(plan: Plan, component: str) -> list[Source]:
+    """What the tuples that come to a component say they are of, each once."""
+    found = [
+        (*plan.component(name).tuples_of(stream), task)
+        for name, stream in _streams_to(plan, component)
+        for task in plan.component(name).tasks
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _streams_to(plan: Plan, component: str) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((edge.producer, edge.stream) for edge in plan.edges if edge.consumer == component))
+
+
+def child_plan(plan: Plan, component: str, task: int) -> Plan:
+    """One task of a component as a topology of its own, under the same configuration."""
+    placed = replace(plan.component(component), tasks=(task,), processes=0)
+    config = {
+        **dict(plan.config),
+        # What is spread over tasks, and what is done about a tuple that fails, is the parent's affair.
+        "topology.max.spout.pending": None,
+        # One component has nothing to gain from threads of the engine's.
+        "topology.scheduler": "inline",
+        # The parent tracks trees or not; of a child each tuple is one, whose verdict goes up.
+        "topology.acker.executors": None,
+    }
+    if plan.options.acker_executors == 0:
+        config["topology.enable.message.timeouts"] = False
+    options = engine_options(config)
+    out_task = max(max(each.tasks) for each in plan.components) + 1
+    streams = _streams_to(plan, component)
+    spouts = [_spout(plan, name, stream, options) for name, stream in streams]
+    out = ComponentPlan(OUT, LinkBolt, (), (out_task,), options)
+    edges = [EdgePlan(f"{name}.{stream}", stream, component, "global") for name, stream in streams]
+    edges += [EdgePlan(component, stream.name, OUT, "global") for stream in placed.streams if stream.fields]
+    return replace(
+        plan,
+        components=(*spouts, placed, out),
+        edges=tuple(edges),
+        options=options,
+        config=tuple(sorted(config.items())),
+        leaving=None,
+        of=plan,
+    )
+
+
+def _spout(plan: Plan, name: str, stream: str, options: EngineOptions) -> ComponentPlan:
+    producer = plan.component(name)
+    declared = producer.stream(stream)
+    typed = zip(declared.fields, declared.types, strict=True)
+    fields = [field if ddl is None else f"{field} {ddl}" for field, ddl in typed]
+    given = Stream(fields, declared.name)
+    origin = producer.tuples_of(stream)
+    return ComponentPlan(f"{name}.{stream}", LinkSpout, (given,), producer.tasks, options, origin=origin)

@@ -1,0 +1,93 @@
+"""What a forked child does before anything else: it cuts itself off from its parent's files, signals and threads.
+
+- It dies with its parent: Linux sends SIGKILL when the thread that forked it ends.
+- The parent's files become ``/dev/null`` under the same numbers. A connection to Spark's JVM that a child held open
+  would never come to its end; and if the numbers were free, a socket object of the parent's that the child's garbage
+  collector finds would close a file of the child's.
+- Signals have their default meaning. Ctrl-C, which a terminal sends to all processes, is left to the parent.
+- Libraries with threads of their own (OpenMP, BLAS, Arrow) are told their share of the cores.
+- If memory runs out, Linux ends it rather than its parent: Spark then reports an error instead of losing an executor's
+  process.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+_SET_PARENT_DEATH_SIGNAL, _SET_NAME = 1, 15  # of prctl
+
+# What libraries with threads read when they are loaded, or first used.
+_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+# Of 1000, above the parent's. Less: the parent, which holds the rows, may look like the better choice.
+_OOM_SCORE_ADDED = 500
+
+
+def _prctl() -> "ctypes._FuncPointer | None":
+    try:
+        return ctypes.CDLL(None, use_errno=True).prctl
+    except (OSError, AttributeError):  # not Linux
+        return None
+
+
+@dataclass(frozen=True)
+class ChildSetup:
+    """``threads``: how many a library of the child may start for its computations."""
+
+    threads: int = 1
+    # Order: found before the fork, since loading a library takes locks.
+    _prctl: "ctypes._FuncPointer | None" = field(default_factory=_prctl, repr=False)
+
+    def apply(self, name: str, parent: int, keeps: Collection[int]) -> None:
+        """Called once, in the child, before anything of it runs. Ends the process if its parent is gone."""
+        if self._prctl is not None:
+            self._prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+            self._prctl(_SET_NAME, name.encode()[:15], 0, 0, 0)
+        if os.getppid() != parent:  # it ended before the call
+            os._exit(1)
+        _default_signals()
+        _drop_files({0, 1, 2, *keeps})
+        # Those of a notebook hand what is printed to a thread, or to a file, that the child has not.
+        sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - for the life of the process
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        self._share_cores()
+        _raise_oom_score()
+
+    def _share_cores(self) -> None:
+        for variable in _THREAD_COUNTS:
+            said = os.environ.get(variable, "")
+            if not said or (said.isdecimal() and int(said) > self.threads):  # else fewer, or a list by level
+                os.environ[variable] = str(self.threads)
+        if arrow := sys.modules.get("pyarrow"):
+            arrow.set_cpu_count(self.threads)
+
+
+def _default_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _drop_files(keeps: Collection[int]) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in keeps and number != nothing:
+            with contextlib.suppress(OSError):  # the one that listed them
+                os.fstat(number)
+                os.dup2(nothing, number, inheritable=False)
+    os.close(nothing)
+
+
+def _raise_oom_score() -> None:
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/oom_score_adj", "r+") as file:
+        score = min(1000, int(file.read()) + _OOM_SCORE_ADDED)
+        file.seek(0)
+        file.write(str(score))

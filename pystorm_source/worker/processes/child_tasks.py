@@ -1,0 +1,69 @@
+"""The tasks of one child: their runs in turn, and one sleep.
+
+    step: each task's turns until nothing moves ─► any moved? again : sleep until the parent rings or a timer is due
+
+Threading law: the child's one thread; in the test kit that of the parent's executor.
+"""
+
+import contextlib
+import os
+import select
+from collections.abc import Sequence
+
+from cython_core.links.link_end import LinkEnd
+from pystorm_source.clock import Clock
+from pystorm_source.plan.plan import Plan
+from pystorm_source.worker.processes.child_worker import ChildWorker
+
+# Longer: a ring that is lost by a fault of ours is a hang. Shorter: an idle child wakes up for nothing.
+_LONGEST_SLEEP_SECONDS = 1.0
+
+
+class ChildTasks:
+    """``tasks``: id and the child's end of each; the ends share one eventfd to sleep on."""
+
+    def __init__(self, plan: Plan, component: str, tasks: Sequence[tuple[int, LinkEnd]], clock: Clock):
+        self._clock = clock
+        self._ends = [end for _, end in tasks]
+        self._workers = [ChildWorker(plan, component, task, end, clock) for task, end in tasks]
+
+    @property
+    def next_due(self) -> float:
+        """When a timer, request or tree of theirs is due."""
+        return min(worker.next_due for worker in self._workers)
+
+    @property
+    def over(self) -> bool:
+        """Whether the parent has said END to all of them."""
+        return all(worker.over for worker in self._workers)
+
+    def step(self) -> bool:
+        """What can be done without waiting. Whether anything was."""
+        moved = False
+        for worker in self._workers:
+            moved = worker.step() or moved
+        return moved
+
+    def run(self) -> None:
+        """All of a child process's work. Raises SystemExit(1) if a component has failed, once the parent knows."""
+        poll = select.poll()
+        poll.register(self._ends[0].own_fd, select.POLLIN)
+        while not self.over:
+            if not self.step():
+                self._sleep(poll)
+        for worker in self._workers:
+            worker.say_last_words()
+        if any(worker.failed for worker in self._workers):
+            raise SystemExit(1)
+
+    def _sleep(self, poll: select.poll) -> None:
+        for end in self._ends:
+            end.prepare()
+        # Order: prepared, then looked once more.
+        if not self.over and not any(worker.ready for worker in self._workers):
+            seconds = min(_LONGEST_SLEEP_SECONDS, max(0.0, self.next_due - self._clock.monotonic()))
+            poll.poll(seconds * 1000)
+        for end in self._ends:
+            end.answer()
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._ends[0].own_fd)

@@ -1,0 +1,154 @@
+"""A task of a component in a process of its own: its worker, wired to its link."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.executor import ComponentFailed
+from cython_core.links.link_end import LinkEnd
+from cython_core.tuples.tuple import Tuple, ids_of_trees
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import TupleFailed
+from pystorm_source.plan.plan import Plan
+from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.processes.carried_error import pack_error
+from pystorm_source.worker.processes.child_plan import child_plan, sources_of
+from pystorm_source.worker.processes.child_run import ChildRun
+from pystorm_source.worker.processes.frames import Kind, pack
+from pystorm_source.worker.processes.inbox import Inbox
+from pystorm_source.worker.processes.link_bolt import LinkBolt
+from pystorm_source.worker.processes.link_spout import LinkSpout
+from pystorm_source.worker.processes.no_limits import NoLimits
+from pystorm_source.worker.processes.outbox import NotCarried, Outbox
+from pystorm_source.worker.worker import Worker
+
+# Longer: a parent that reads no more is waited for. Shorter: a busy one learns the exit status alone.
+LAST_WORDS_SECONDS = 5.0
+
+NEVER = float("inf")
+
+
+class ChildWorker:
+    """``plan``: of the whole topology. ``end``: the child's end of the task's link.
+
+    ``failed``: the component has, and the parent has been told.
+    """
+
+    def __init__(self, plan: Plan, component: str, task: int, end: LinkEnd, clock: Clock | None = None):
+        self._clock = clock or SystemClock()
+        self._end = end
+        self.failed = False
+        self._run: ChildRun | None = None
+        self._inbox, self.outbox = Inbox(end, sources_of(plan, component), self._cancel), Outbox(end, self._clock)
+        self._make = lambda: Worker(child_plan(plan, component, task), OutputPlan(pa.schema([]), ()), self._clock)
+        self._placed = (component, task)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to do, ever."""
+        return self.failed or (self._run is not None and self._run.over)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a step could do something. Asked before a sleep."""
+        return not self.over and (self._run is None or self._run.ready)
+
+    @property
+    def next_due(self) -> float:
+        """When time gives it something to do."""
+        return NEVER if self._run is None or self.over else self._run.next_due
+
+    def step(self) -> bool:
+        """What can be done without waiting, until the parent says END or the component has failed, which goes up as
+        FAILED. Whether anything was."""
+        if self.over:
+            return self.outbox.waits and self.outbox.write_left()
+        try:
+            if self._run is None:
+                self._run = self._begin()
+                return True
+            return self._run.step()
+        except ComponentFailed as failure:  # in a turn
+            self._report(_named(failure.tuple), failure.method, failure.__cause__)
+        except NotCarried as refused:
+            self.outbox.emits.clear()
+            self._report(next(iter(refused.numbers), None), "process", refused.error)
+        return True
+
+    def _begin(self) -> ChildRun | None:
+        """None if a constructor or ``initialize`` has raised."""
+        method = "__init__"
+        try:
+            worker = self._make()
+            bolt = self._wired(worker)
+            method = "initialize"
+            worker.start()
+        except TupleFailed as failed:
+            self._report(None, method, failed.__cause__)
+            return None
+        worker.watched().__enter__()  # as long as the process lives: it sleeps outside of the engine's calls
+        bolt.ready()
+        self.outbox.write(Kind.STARTED, pack((bolt.has_tick, bolt.is_batching)))
+        return ChildRun(worker, bolt, self._end, self._inbox, self.outbox)
+
+    def _wired(self, worker: Worker) -> BoltExecutor:
+        """Its spouts and its way out get their link. The bolt's executor."""
+        for executor in worker.executors:
+            if isinstance(executor.instance, LinkSpout):
+                origin = worker.plan.component(executor.component).origin
+                assert origin is not None
+                executor.instance._pystorm_link((*origin, executor.task), self._inbox, self.outbox)
+            elif isinstance(executor.instance, LinkBolt):
+                executor.instance._pystorm_link(self.outbox)
+        bolt = self._bolt_of(worker.executors)
+        bolt.reported.listener = self._report_up
+        bolt.out.sends_away = True
+        if worker.limits:
+            bolt.instance._pystorm_limits = NoLimits()
+        return bolt
+
+    def _report_up(self, entry: Any, retries: bool) -> None:
+        """An exception that lets the run go on goes up with its tuple's numbers, before the tuple's verdict."""
+        if entry is None:
+            self.outbox.reports.pop()
+            return
+        if isinstance(entry, ComponentFailed):
+            tup, method, error = entry.tuple, entry.method, entry.__cause__ or entry
+        else:
+            (error, tup), method = entry, "raise_exception"
+        numbers = () if tup is None else ids_of_trees(tup)[0]
+        self.outbox.reports.append((numbers, method, pack_error(error), retries))
+
+    def _cancel(self, numbers: set[int]) -> None:
+        assert self._run is not None
+        self._run.cancel(numbers)
+        # The bolt has not got those that still wait, and they have no tree here.
+        self.outbox.fails += [(number, "fail", None) for number in sorted(numbers & self._inbox.lost)]
+
+    def _bolt_of(self, executors: Sequence[object]) -> BoltExecutor:
+        for executor in executors:
+            if isinstance(executor, BoltExecutor) and (executor.component, executor.task) == self._placed:
+                return executor
+        raise KeyError(self._placed)
+
+    def _report(self, whose: Any, method: str, error: BaseException | None) -> None:
+        """To the parent, which ends the run. What its tasks have done and not published is lost with that. ``whose``:
+        the tuple, by its number or as ``_named``; None for none."""
+        self.failed = True
+        self.outbox.send()
+        self.outbox.write(Kind.FAILED, pack((whose, method, None if error is None else pack_error(error))))
+
+    def say_last_words(self) -> None:
+        """Blocking, for a while at most: until all that it has to say is in the ring."""
+        deadline = self._clock.monotonic() + LAST_WORDS_SECONDS
+        while not self.outbox.write_left() and self._clock.monotonic() < deadline:
+            self._end.ring()
+            self._clock.sleep(0.001)
+        self._end.ring()
+
+
+def _named(tup: Tuple | None) -> Any:
+    """Its source and values: the exception has failed the tuple, and its tree has no number any more."""
+    return None if tup is None else (tup.component, tup.stream, tuple(tup.values))
