@@ -78,10 +78,12 @@ class Reported(deque):
         if self.listener is not None:
             self.listener(entry, self.retries)
 
-    def pop(self):
+    def take_back(self):
+        """The last entry was no report."""
+        self.pop()
+        self.added -= 1
         if self.listener is not None:
             self.listener(None, False)
-        return super().pop()
 
 
 logger = logging.getLogger("pystorm.worker")
@@ -240,8 +242,7 @@ cdef class Executor:
                 logger.exception("raise_exception() of component %r, task %d raised", self.component, self.task)
             self.reported.retries = False
             if self.last_report() is not last:
-                self.reported.pop()  # the component's own entry says less
-                self.reported.added -= 1
+                self.reported.take_back()  # the component's own entry says less
         self.errors += 1
         self.reported.append(failure)
         return failure

@@ -1,5 +1,6 @@
 cimport cython
 
+from cython_core.acking.acker cimport anchor_t
 from cython_core.executors.bolt_executor cimport WaitingExecutor
 from cython_core.links.link_end cimport LinkEnd
 from cython_core.tuples.tuple cimport Tuple, TupleSource
@@ -21,6 +22,11 @@ cdef class RemoteExecutor(WaitingExecutor):
     cdef list outgoing                      # (kind, parts) that wait for the ring
     cdef bint remote_batching               # the child's bolt is a BatchingBolt
     cdef bint remote_has_tick               # and has a process_tick
+    # Of the frame that is read: what the last emit was anchored to.
+    cdef tuple last_numbers
+    cdef anchor_t last_anchor
+    cdef object last_roots
+    cdef Tuple last_tup
     cdef bint started
     cdef bint ended                         # the link is
     cdef public long pending_high_mark      # most tuples away, since it was last set

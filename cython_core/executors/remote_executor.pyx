@@ -373,6 +373,7 @@ cdef class RemoteExecutor(WaitingExecutor):
         cdef Py_ssize_t i
         for stream, numbers, values, direct in emits:
             self.emit_up(stream, <tuple>numbers, values, direct)
+        self.last_numbers = self.last_roots = self.last_tup = None
         for numbers, method, packed, retries in <list>work[3]:
             self.reported_up(<tuple>numbers, method, packed, retries)
         for i in range(0, len(acks), 2):
@@ -384,6 +385,8 @@ cdef class RemoteExecutor(WaitingExecutor):
                 number += 1
         for number, method, packed in fails:
             self.failed_up(number, <str>method, packed)
+        for numbers in <list>work[6]:
+            self.fail_with_group([each for each in [self.away.get(number) for number in numbers] if each is not None])
         if work[4] > self.settled:
             self.settled = work[4]
             self.note_under_way()
@@ -410,17 +413,20 @@ cdef class RemoteExecutor(WaitingExecutor):
         cdef anchor_t anchor = no_anchor(-1)
         cdef object _alive = None
         cdef Tuple tup = None
-        if stream is not None and len(numbers) == 1:
+        if len(numbers) == 1:
             tup = self.away.get(numbers[0])
             if tup is None:  # it has failed, and that came first
                 return 0
             anchor_to_tuple(&anchor, tup)
-        elif numbers or stream is None:
+        elif numbers and numbers is self.last_numbers:  # of the same batch: pickle has kept that they are one object
+            anchor, _alive, tup = self.last_anchor, self.last_roots, self.last_tup
+        elif numbers:
             tups = [each for each in [self.away.get(number) for number in numbers] if each is not None]
-            if stream is None or len(tups) < len(numbers):
+            if len(tups) < len(numbers):
                 return self.fail_with_group(tups)
             _alive = self.collector.anchor_to(tups, &anchor, False)
             tup = <Tuple>tups[0]
+            self.last_numbers, self.last_anchor, self.last_roots, self.last_tup = numbers, anchor, _alive, tup
         self.collector.current = tup
         try:
             self.collector.send_with(values, stream, &anchor, direct, False)

@@ -152,6 +152,11 @@ def offset_of_tree(Tuple tup not None):
     return -1 if tup.roots is not None else tup.offset
 
 
+cdef Roots _ids_of = None
+cdef tuple _ids = None
+cdef unsigned long long _failures = 0
+
+
 def ids_of_trees(Tuple tup not None):
     """The message ids of the trees that it is an edge of, what its spout has emitted them with; and whether one of them
     has failed: its id is not known any more."""
@@ -160,14 +165,20 @@ def ids_of_trees(Tuple tup not None):
         if tup.root.attempt == tup.attempt and tup.root.id is not NULL:
             return (<object>tup.root.id,), False
         return (), True
+    global _ids_of, _ids, _failures
     if roots is None:
         return (), False
+    # What is made of a batch has the same roots, tuple by tuple: they are looked at once.
+    if roots is _ids_of and roots.owner.acker.failures == _failures:
+        return _ids
     ids = tuple([
         <object>roots.roots[i].id
         for i in range(roots.count)
         if roots.roots[i].attempt == roots.attempts[i] and roots.roots[i].id is not NULL
     ])
-    return ids, len(ids) < roots.count
+    _ids_of, _failures = roots, roots.owner.acker.failures
+    _ids = (ids, len(ids) < roots.count)
+    return _ids
 
 
 def _tuple_again(component, stream, task, fields, values, offset, id):

@@ -1,5 +1,6 @@
 """Bolts that cannot have processes of their own (``processes=`` of their spec)."""
 
+from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.errors import TopologyError
@@ -17,6 +18,14 @@ def refuse_unplaceable(spec: ComponentSpec, where: str) -> None:
             f"bolt {where} keeps a state for each key, and the states lie in the process of the Spark task: take out "
             "`processes`. Spark spreads keys over tasks, and so over cores; for a heavy calculation put a bolt with "
             f"`processes` in front of it. Given: {cls.__name__}.spec(processes={spec.processes})",
+            code="PYSTORM_INVALID_TOPOLOGY",
+        )
+    tasks = [spec.par] if isinstance(spec.par, int) else list(spec.par.values())
+    if issubclass(cls, AsyncBolt) and any(count != spec.processes for count in tasks):
+        raise TopologyError(
+            f"bolt {where} is an AsyncBolt, of which a process runs one task: the process sleeps in its event loop. "
+            f"Give par={spec.processes}, or leave par out. Given: {cls.__name__}.spec(par={spec.par!r}, "
+            f"processes={spec.processes})",
             code="PYSTORM_INVALID_TOPOLOGY",
         )
     direct = [stream.name for stream in spec.streams if stream.direct]

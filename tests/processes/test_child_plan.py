@@ -47,7 +47,7 @@ class Child:
         while (frame := self.parent.read()) is not None:
             kind, data = frame
             assert kind == Kind.WORK
-            more, acked, failed, _errors, idle, _counts = unpack(data)
+            more, acked, failed, _errors, idle, _counts, _lost = unpack(data)
             emits, acks, fails = emits + more, acks + list(numbers_of(acked)), fails + failed
         assert idle == first + len(values) + 1
         return emits, acks, fails

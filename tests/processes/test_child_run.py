@@ -76,7 +76,7 @@ class Forked:
         if kind != Kind.WORK:
             self.marks.append((kind, unpack(data)))
             return
-        emits, acks, fails, _errors, self.idle, _counts = unpack(data)
+        emits, acks, fails, _errors, self.idle, _counts, _lost = unpack(data)
         for _, anchors, _, _ in emits:
             assert not set(anchors).intersection(self.acks)  # an emit comes before the verdict of its anchor
         self.emits += emits

@@ -163,7 +163,7 @@ KINDS = {
     "batching to the end": of(ByTicks, grouping=Grouping.fields("n")),
     "tickless": of(Tickless),
     "arrow": of(Doubled),
-    "async": of(Request),
+    "async": of(Request, par=2),
     "ticks": of(AtTicks, **TICKS),
     "final tick": of(AtTicks),
 }

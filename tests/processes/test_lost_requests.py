@@ -71,14 +71,9 @@ def run(processes, ordered, scheduler, clock):
     return clock.monotonic() - began
 
 
-PUMPED = pytest.mark.xfail(
-    strict=True, reason="under a manual clock the requests that are done wait for those that are not"
-)
-
-
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("processes", [0, pytest.param(1, marks=PUMPED)])
+@pytest.mark.parametrize("processes", [0, 1])
 def test_they_are_given_up_at_once(processes, ordered, scheduler):
     assert run(processes, ordered, scheduler, ManualClock()) < 4
 

@@ -69,14 +69,8 @@ def letters_of(result):
     return sorted((row[1], row[2], row[4], row[5]) for row in result.rows("spout", "__dead_letter"))
 
 
-LIVELOCK = pytest.mark.xfail(
-    strict=True,
-    reason="the emit fails the row with its group, before the row's own verdict comes: it is tried for ever",
-)
-
-
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.parametrize("cls", [pytest.param(Sorts, marks=LIVELOCK), Drops, OneByOne])
+@pytest.mark.parametrize("cls", [Sorts, Drops, OneByOne])
 def test_a_row_of_a_batch_fails_alone(cls, scheduler):
     without, placed = both(cls, scheduler)
     assert sorted(placed.rows("placed")) == sorted(without.rows("placed"))
@@ -90,7 +84,6 @@ class Tombs(Bolt):
         self.emit([tup.values.reason, tup.values.offset])
 
 
-@pytest.mark.xfail(strict=True, reason="the child's plan has no stream of dead letters")
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_dead_letters_are_processed_in_a_process(scheduler):
     class Five(Topology):

@@ -39,6 +39,7 @@ def child_plan(plan: Plan, component: str, task: int) -> Plan:
         "topology.max.spout.pending": None,
         # One component has nothing to gain from threads of the engine's.
         "topology.scheduler": "inline",
+        "topology.dead.letter": "fail",
         # The parent tracks trees or not; of a child each tuple is one, whose verdict goes up.
         "topology.acker.executors": None,
     }
@@ -49,7 +50,7 @@ def child_plan(plan: Plan, component: str, task: int) -> Plan:
     streams = _streams_to(plan, component)
     spouts = [_spout(plan, name, stream, options) for name, stream in streams]
     out = ComponentPlan(OUT, LinkBolt, (), (out_task,), options)
-    edges = [EdgePlan(f"{name}.{stream}", stream, component, "global") for name, stream in streams]
+    edges = [EdgePlan(f"{name}.{stream}", "default", component, "global") for name, stream in streams]
     edges += [EdgePlan(component, stream.name, OUT, "global") for stream in placed.streams if stream.fields]
     return replace(
         plan,
@@ -67,6 +68,5 @@ def _spout(plan: Plan, name: str, stream: str, options: EngineOptions) -> Compon
     declared = producer.stream(stream)
     typed = zip(declared.fields, declared.types, strict=True)
     fields = [field if ddl is None else f"{field} {ddl}" for field, ddl in typed]
-    given = Stream(fields, declared.name)
     origin = producer.tuples_of(stream)
-    return ComponentPlan(f"{name}.{stream}", LinkSpout, (given,), producer.tasks, options, origin=origin)
+    return ComponentPlan(f"{name}.{stream}", LinkSpout, (Stream(fields),), producer.tasks, options, origin=origin)

@@ -11,9 +11,11 @@ A run stays open behind a tick: a bolt may keep a tuple until another one comes,
 Between its last tick and the next tuple it rests: no timer of it goes off between two micro-batches of the parent's.
 """
 
+import contextlib
+import os
 from typing import Any
 
-from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.bolt_executor import BoltExecutor, WaitingExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.links.link_end import LinkEnd
 from pystorm_source.worker.processes.child_counts import ChildCounts
@@ -25,6 +27,10 @@ from pystorm_source.worker.worker import Worker
 _UNLIMITED = 1 << 62
 
 NEVER = float("inf")
+
+
+class LoopSleeps(BaseException):
+    """Ends the turns of a pumped child whose requests are under way: its parent's thread has other things to do."""
 
 
 class ChildRun:
@@ -40,7 +46,32 @@ class ChildRun:
         self._outbox = outbox
         self._counts = ChildCounts(bolt, worker.clock)
         self._rests = True
+        self._tick: int | None = None  # the number of the micro-batch's end, until all is done that comes of it
         self.over = False
+        if isinstance(bolt, WaitingExecutor):
+            bolt.loop.add_sleeper(self)
+            if end.own_fd >= 0:
+                bolt.loop.add_reader(end.own_fd, self._rung)
+
+    def before_sleep(self) -> bool:
+        """Requests are under way, and the thread is about to sleep in their loop: whether it must not. In the test kit
+        it is the parent's thread: raises LoopSleeps."""
+        self._send()
+        if self._end.own_fd < 0:
+            raise LoopSleeps
+        self._end.prepare()
+        # Order: prepared, then looked once more.
+        return self._inbox.read_all()
+
+    def after_sleep(self) -> None:
+        """The thread is awake."""
+        if self._end.own_fd >= 0:
+            self._end.answer()
+
+    def _rung(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._end.own_fd)
+        self._bolt.loop.wake()  # type: ignore[attr-defined]
 
     @property
     def ready(self) -> bool:
@@ -62,13 +93,15 @@ class ChildRun:
         moved = self._inbox.look()
         if self._rests and not self._inbox.empty:
             self._rests = False
-        if not self._rests:
-            self._turns()
-        if self._inbox.mark is not None and self._inbox.empty:
-            (kind, number), self._inbox.mark = self._inbox.mark, None
-            self._take_mark(kind, number)
+        drained = self._rests or self._turns()
+        if drained and self._tick is not None:
             moved = True
-        if self._inbox.empty and self._inbox.mark is None:
+            drained = self._end_micro_batch()
+        elif drained and self._inbox.mark is not None and self._inbox.empty:
+            (kind, number), self._inbox.mark = self._inbox.mark, None
+            drained = self._take_mark(kind, number)
+            moved = True
+        if drained and self._inbox.empty and self._inbox.mark is None:
             self._outbox.say_idle(self._inbox.through)
         if self._outbox.news:
             self._outbox.counts = self._counts.take(now=self._rests)
@@ -78,7 +111,9 @@ class ChildRun:
         """Fails trees that have failed elsewhere. Those that the bolt has not begun it never gets."""
         self._spouts[0].fail_trees(numbers)
 
-    def _take_mark(self, kind: int, number: Any) -> None:
+    def _take_mark(self, kind: int, number: Any) -> bool:
+        """Whether all is done that comes of it."""
+        drained = True
         if kind == Kind.END:
             self._worker.stop()
             self.over = True
@@ -90,24 +125,37 @@ class ChildRun:
             self._rests = False
         elif kind == Kind.HELD:
             self._scheduler.call(self._bolt, self._bolt.process_held, number)
-            self._turns()
-        elif kind == Kind.TICK:
-            self._turns()  # also what a thread of the component's own has emitted meanwhile
-            while self._scheduler.final_tick():
-                self._turns()
-            self._rests = True
-        if number is not None:
             self._inbox.through = number + 1
+            drained = self._turns()
+        elif kind == Kind.TICK:
+            self._rests, self._tick = False, number
+            drained = False  # order: turns first, for what a thread of the component's own has emitted meanwhile
+        return drained
 
-    def _turns(self) -> None:
+    def _end_micro_batch(self) -> bool:
+        """The next final tick, if one is due; else the end. Whether it is the end."""
+        if self._scheduler.final_tick():
+            return False
+        assert self._tick is not None
+        self._inbox.through = self._tick + 1
+        self._tick = None
+        self._rests = True
+        return True
+
+    def _turns(self) -> bool:
+        """Whether nothing is left to do; requests may be under way."""
         for spout in self._spouts:
             spout.open_slice(_UNLIMITED, True)
-        while self._scheduler.run():
-            pass
+        try:
+            while self._scheduler.run():
+                pass
+        except LoopSleeps:
+            return False
+        return True
 
     def _send(self) -> bool:
         self._end.taken = self._bolt.executed + self._bolt.skipped + self._inbox.dropped
-        sent = self._outbox.send()
+        sent = self._outbox.send(whole=True)
         if self._outbox.refused is not None:
             raise self._outbox.refused
         return sent

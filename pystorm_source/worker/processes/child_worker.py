@@ -97,9 +97,9 @@ class ChildWorker:
         """Its spouts and its way out get their link. The bolt's executor."""
         for executor in worker.executors:
             if isinstance(executor.instance, LinkSpout):
-                origin = worker.plan.component(executor.component).origin
-                assert origin is not None
-                executor.instance._pystorm_link((*origin, executor.task), self._inbox, self.outbox)
+                placed = worker.plan.component(executor.component)
+                assert placed.origin is not None
+                executor.instance._pystorm_link((*placed.origin, executor.task), self._inbox, self.outbox)
             elif isinstance(executor.instance, LinkBolt):
                 executor.instance._pystorm_link(self.outbox)
         bolt = self._bolt_of(worker.executors)

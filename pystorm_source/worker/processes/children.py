@@ -48,7 +48,6 @@ class Children:
         self._clock = clock
         self._forked = isinstance(clock, SystemClock) if forked is None else forked
         self._processes: list[ChildProcess] = []
-        self._pumped: list[ChildTasks] = []
         self._fds: list[int] = []
         self._links: dict[int, TaskLink] = {}
         try:
@@ -67,6 +66,11 @@ class Children:
         sources = sources_of(self._plan, component.name)
         bell = self._bell()
         ends = [self._ends(task, bell) for task in tasks]
+        if not self._forked:
+            for each in ends:  # one for each task: under `threads` each link is pumped by another thread
+                pumped = ChildTasks(self._plan, component.name, [(each.task, each.child)], self._clock)
+                self._links[each.task] = TaskLink(each.parent, sources, pumped)
+            return
         child = self._child(component, ends, sum(1 for _ in self._all_groups()))
         for each in ends:
             self._links[each.task] = TaskLink(each.parent, sources, child)
@@ -87,11 +91,8 @@ class Children:
         parent = LinkEnd(memory, RING_BYTES, RING_BYTES, True, own, bell)
         return _Ends(task, parent, LinkEnd(memory, RING_BYTES, RING_BYTES, False, bell, own))
 
-    def _child(self, component: ComponentPlan, ends: list[_Ends], children: int) -> "ChildProcess | ChildTasks":
+    def _child(self, component: ComponentPlan, ends: list[_Ends], children: int) -> ChildProcess:
         tasks = [(each.task, each.child) for each in ends]
-        if not self._forked:
-            self._pumped.append(ChildTasks(self._plan, component.name, tasks, self._clock))
-            return self._pumped[-1]
 
         def body() -> None:
             gc.freeze()  # or the collector would touch all that the parent has, and copy it

@@ -5,13 +5,14 @@
            TICK, HELD  number                            the end of a micro-batch; a spout waits for what the bolt holds
            BEGIN, END  None                              a micro-batch begins; the worker is given up
     up     STARTED     (has a tick, is a batching bolt)  the bolt is initialised
-           WORK        (emits, acks, fails, errors, idle, counts)   an emit comes before the verdict of its anchor
+           WORK        (emits, acks, fails, errors, idle, counts, lost)   an emit comes before the verdict of its anchor
            FAILED      (tuple or None, method, error)    the component's exception ends the run
 
 ``sources``: for each tuple the place of its producer's stream in a table that both processes have since the fork; one
 int if all are of one. ``acks``: ranges of numbers, flat: first, last, first, last, both included. ``fails``: (number,
 method, packed error or None). ``errors``: those that let the run go on. ``idle``: of all numbers below it nothing is
-left to do but what the bolt holds; marks have numbers as tuples do. The tuple of FAILED: component, stream, values.
+left to do but what the bolt holds; marks have numbers as tuples do. ``lost``: numbers that fail with another one. The
+tuple of FAILED: component, stream, values; or its number.
 
 Values are pickled by protocol 5, their large buffers beside the pickle, so that they are copied into the ring and not
 first into the pickle. Only a process and its own children exchange frames; nothing that a network brings is unpickled.

@@ -46,11 +46,16 @@ class Inbox:
             self.lost.discard(found[0])
             self.dropped += 1
 
-    def read_all(self) -> None:
-        """Everything that has come. Order: before timers go off, so that no batch is made of tuples whose trees have
-        failed, which would fail the others in it, and so on for ever."""
+    def read_all(self) -> bool:
+        """Everything that has come, up to a mark. Whether there was anything.
+
+        Order: before timers go off, so that no batch is made of tuples whose trees have failed, which would fail the
+        others in it, and so on for ever.
+        """
+        found = False
         while self._read():
-            pass
+            found = True
+        return found
 
     def _read(self) -> bool:
         """One frame, unless a mark waits. Whether there was one that is no mark."""

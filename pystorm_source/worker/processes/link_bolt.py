@@ -15,6 +15,6 @@ class LinkBolt(Bolt):
         """Puts it into the next frame."""
         numbers, lost = ids_of_trees(tup)
         if lost:  # what it was made of has failed in part: nothing of it counts, and the other tuples fail with that
-            self._outbox.emits.append((None, numbers, None, None))
+            self._outbox.lost.append(numbers)
         else:
             self._outbox.emits.append((tup.stream, numbers, tuple(tup.values), None))

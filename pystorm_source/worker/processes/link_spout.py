@@ -22,7 +22,6 @@ class LinkSpout(Spout):
     """Emits the tuples of one source, each with its number as message id."""
 
     def _pystorm_link(self, source: Source, inbox: Inbox, outbox: Outbox) -> None:
-        self._stream = None if source[1] == "default" else next(iter(self._pystorm_collector.routers))
         self._next: Callable[[], tuple[int, Any] | None] = lambda: inbox.next_of(source)
         self._outbox = outbox
         # Its own retries would forget why a tuple has failed; the parent's decide what becomes of it.
@@ -41,7 +40,7 @@ class LinkSpout(Spout):
             return
         found = self._next()
         if found is not None:
-            self.emit(found[1], tup_id=found[0], stream=self._stream)
+            self.emit(found[1], tup_id=found[0])
 
     def ack(self, tup_id: int) -> None:
         """Its tree is done."""

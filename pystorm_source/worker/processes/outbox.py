@@ -34,7 +34,10 @@ class Outbox:
         self._end = end
         self._clock = clock
         self._left: list[tuple[Kind, list[Any]]] = []
-        self.emits: list[tuple[str | None, tuple[int, ...], Any, int | None]] = []
+        self.emits: list[tuple[str, tuple[int, ...], Any, int | None]] = []
+        # Of what was made of several tuples, one of which has failed: the others. Order: behind the verdict of that
+        # one, as they may be of its tree in the parent.
+        self.lost: list[tuple[int, ...]] = []
         self.acks: list[int] = []
         self.fails: list[tuple[int, str, bytes | None]] = []
         self.reports: list[tuple[tuple[int, ...], str, bytes, bool]] = []
@@ -56,7 +59,7 @@ class Outbox:
     @property
     def news(self) -> bool:
         """Whether there is anything to send but counts."""
-        return self.size > 0 or self._idle != self._said_idle
+        return self.size > 0 or bool(self.lost) or self._idle != self._said_idle
 
     def say_idle(self, through: int) -> None:
         """With the next frame: there is nothing to do of all numbers below this one."""
@@ -66,17 +69,21 @@ class Outbox:
         """Whether what there is has waited for long enough."""
         return self.size >= FRAME_SIZE or (self.size > 0 and self._clock.monotonic() - self._sent_at >= FRAME_SECONDS)
 
-    def send(self) -> bool:
-        """What there is goes up, as far as there is room. Whether there was anything."""
+    def send(self, whole: bool = False) -> bool:
+        """What there is goes up, as far as there is room. Whether there was anything. ``whole``: all verdicts of what
+        was done are there."""
         if not self.news and self.counts is None:
             return False
         acks = ranges_of(sorted(self.acks))
-        work = (self.emits, acks, self.fails, self.reports, self._idle, self.counts)
+        lost = self.lost if whole else []
+        work = (self.emits, acks, self.fails, self.reports, self._idle, self.counts, lost)
         try:
             parts = pack(work)
         except Exception as error:
             self.refused = self.refused or self._refused(error)
             return False
+        if whole:
+            self.lost = []
         self.emits, self.acks, self.fails, self.reports, self.counts = [], [], [], [], None
         self._said_idle = self._idle
         self._sent_at = self._clock.monotonic()
