@@ -25,10 +25,9 @@ from libc.stdint cimport uint64_t
 from cython_core.acking.acker cimport PS_ROOT_FAILED_WITH_GROUP, anchor_t, no_anchor, ps_acker_fail
 from cython_core.executors.bolt_executor cimport BoltExecutor, WaitingExecutor
 from cython_core.executors.executor cimport ps_decref
-from cython_core.links.link_end cimport LinkEnd
 from cython_core.queues.queues cimport PendingEmits, ReceiveQueue
 from cython_core.routing.output_collector cimport anchor_to_tuple, set_current_collector
-from cython_core.tuples.tuple cimport OPEN, Tuple, TupleBatch, TupleSource, gather, is_lost, take, take_gathered
+from cython_core.tuples.tuple cimport Tuple, TupleBatch, TupleSource, gather, is_lost, take, take_gathered
 
 from cython_core.executors.executor import ComponentFailed
 
@@ -49,8 +48,8 @@ cdef enum:
 
 @cython.final
 cdef class RemoteExecutor(WaitingExecutor):
-    """As BoltExecutor. ``instance``: stands for the bolt, whose methods are not called here. ``credit``: tuples that the
-    child's receive queue holds. ``loop``: an EventLoop."""
+    """As BoltExecutor. ``instance``: stands for the bolt, whose methods are not called here. ``credit``: tuples that
+    the child's receive queue holds. ``loop``: an EventLoop."""
 
     def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None,
                  ReceiveQueue queue not None, tick_frequency=None, tuple readers=(), *, loop, link,
@@ -236,7 +235,7 @@ cdef class RemoteExecutor(WaitingExecutor):
         if failures == self.failures:
             return 0
         self.failures = failures
-        lost = [number for number, tup in self.away.items() if is_lost(tup) and not number in self.cancelled]
+        lost = [number for number, tup in self.away.items() if is_lost(tup) and number not in self.cancelled]
         if lost:
             self.cancelled.update(lost)
             self.post(CANCEL, lost)
@@ -345,7 +344,7 @@ cdef class RemoteExecutor(WaitingExecutor):
             self.collector.current = None
         if read:
             self.end.ring()  # there is room for what it writes
-        elif self.link.has_ended and not self.ended:
+        elif (self.in_flight > 0 or not self.started) and not self.ended and self.link.look():
             self.ended = True
             self.link.raise_ended(self)
         return moved
@@ -449,7 +448,8 @@ cdef class RemoteExecutor(WaitingExecutor):
         if tup is not None:
             take_gathered(tup)
             self.collector.ack(tup)
-            self.cancelled.discard(number)
+            if self.cancelled:
+                self.cancelled.discard(number)
         return 0
 
     cdef int failed_up(self, unsigned long long number, str method, object packed) except -1:

@@ -1,14 +1,14 @@
 """One end of the link of a task that runs in another process: frames there, frames back, a doorbell for each end.
 
-    parent                                  shared memory, mapped before the fork                        child
-    LinkEnd(memory, down, up, True, …)      ┌ bell of the parent, bell of the child, "taken through" ┐   LinkEnd(…, False, …)
-      write ─────────────────────────────►  │ ring down                                              │  ─► read
-      read  ◄─────────────────────────────  │ ring up                                                │  ◄─ write
-                                            └────────────────────────────────────────────────────────┘
+    parent                       shared memory, mapped before the fork                        child
+    LinkEnd(memory, …, True, …)  ┌ bell of the parent, bell of the child, "taken through" ┐   LinkEnd(…, False, …)
+      write ──────────────────►  │ ring down                                              │  ─► read
+      read  ◄──────────────────  │ ring up                                                │  ◄─ write
+                                 └────────────────────────────────────────────────────────┘
 
 A frame is a small number, its kind, and bytes. One that is longer than half a ring crosses in pieces, and comes out
-whole: what does not fit now is kept, and ``flush`` goes on with it. ``taken`` is the credit: how many tuples of all that
-were ever sent the child's task has taken out of its queue.
+whole: what does not fit now is kept, and ``flush`` goes on with it. ``taken`` is the credit: how many tuples of all
+that were ever sent the child's task has taken out of its queue.
 
 Bytes are copied once on each side, the parts of a frame straight into the ring.
 
@@ -40,7 +40,9 @@ def link_bytes(unsigned long long down, unsigned long long up):
     """
     for capacity in (down, up):
         if ps_byte_ring_bytes(capacity) == 0:
-            raise ValueError(f"the capacity of a ring of frames is a power of two from 32 to 2 GiB; Given: {capacity!r}")
+            raise ValueError(
+                f"the capacity of a ring of frames is a power of two from 32 to 2 GiB; Given: {capacity!r}"
+            )
     return 3 * PS_APART_BYTES + ps_byte_ring_bytes(down) + ps_byte_ring_bytes(up)
 
 

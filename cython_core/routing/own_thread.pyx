@@ -194,8 +194,8 @@ cdef int refuse(OutputCollector collector, object values) except -1:
         )
     else:
         how = (
-            "emit before process_tick() has returned for the tick that ends one, or anchor to a tuple that is in a tree "
-            "and has no verdict yet (anchors=[tup])"
+            "emit before process_tick() has returned for the tick that ends one, or anchor to a tuple that is in a "
+            "tree and has no verdict yet (anchors=[tup])"
         )
     error = coded(
         RuntimeError,

@@ -205,8 +205,9 @@ class Process:
 
     # The connection of a client.
 
-    def wake(self) -> None:
+    def wake(self) -> bool:
         self.world.later(0, self.pump)
+        return True
 
     def pump(self) -> None:
         """A turn of the client's thread."""

@@ -45,6 +45,7 @@ class ChildRun:
         self._inbox = inbox
         self._outbox = outbox
         self._counts = ChildCounts(bolt, worker.clock)
+        outbox.taken = self._taken
         self._rests = True
         self._tick: int | None = None  # the number of the micro-batch's end, until all is done that comes of it
         self.over = False
@@ -52,6 +53,9 @@ class ChildRun:
             bolt.loop.add_sleeper(self)
             if end.own_fd >= 0:
                 bolt.loop.add_reader(end.own_fd, self._rung)
+
+    def _taken(self) -> int:
+        return self._bolt.executed + self._bolt.skipped + self._inbox.dropped
 
     def before_sleep(self) -> bool:
         """Requests are under way, and the thread is about to sleep in their loop: whether it must not. In the test kit
@@ -154,8 +158,10 @@ class ChildRun:
         return True
 
     def _send(self) -> bool:
-        self._end.taken = self._bolt.executed + self._bolt.skipped + self._inbox.dropped
         sent = self._outbox.send(whole=True)
+        if self._end.taken != (taken := self._taken()):  # of what has no verdict yet, as requests that are under way
+            self._end.taken = taken
+            self._end.ring()
         if self._outbox.refused is not None:
             raise self._outbox.refused
         return sent

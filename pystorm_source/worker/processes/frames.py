@@ -26,7 +26,7 @@ from enum import IntEnum
 from typing import Any
 
 from cython_core.arrow.row_error import shown
-from pystorm_source.errors import PystormError, cut, said
+from pystorm_source.errors import TopologyError, cut, said
 
 _HEAD = struct.Struct("<I")
 _LENGTH = struct.Struct("<Q")
@@ -88,7 +88,7 @@ def is_carried(value: Any) -> bool:
 def not_carried(values: tuple[Any, ...], error: Exception, verb: str) -> Exception:
     """What to raise for a tuple with a value that ``pack`` does not take. ``verb``: what the bolt does with it."""
     refused = next((value for value in values if not is_carried(value)), values)
-    return PystormError(
+    return TopologyError(
         f"a bolt with processes= {verb} its tuples by pickle, which refuses a value of type "
         f"{type(refused).__name__} ({cut(said(error), 200)}): emit what can be pickled, or leave processes= out. "
         f"Given: {shown(refused)}",

@@ -3,17 +3,18 @@
 Threading law: all of a link by one thread.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from cython_core.links.link_end import LinkEnd
 from pystorm_source.clock import Clock
 from pystorm_source.worker.processes.frames import Kind, is_carried, not_carried, pack, ranges_of
 
-FRAME_SIZE = 256
+FRAME_SIZE = 1024
 """Emits and verdicts that go up at once, at least, while there is more to do. More: the parent waits for them in vain.
 Fewer: each frame costs a pickle, and wakes the parent if it sleeps."""
 
-FRAME_SECONDS = 0.001
+FRAME_SECONDS = 0.005
 """What there is goes up after that. Longer: bolts behind a slow one have nothing to do meanwhile. Shorter: as above."""
 
 
@@ -42,6 +43,7 @@ class Outbox:
         self.fails: list[tuple[int, str, bytes | None]] = []
         self.reports: list[tuple[tuple[int, ...], str, bytes, bool]] = []
         self.counts: Any = None
+        self.taken: Callable[[], int] = lambda: 0  # how many tuples the bolt has taken: the parent may send as many
         self.refused: NotCarried | None = None  # what was emitted and cannot go up: the run is to end
         self._idle = self._said_idle = 0
         self._sent_at = 0.0
@@ -87,6 +89,7 @@ class Outbox:
         self.emits, self.acks, self.fails, self.reports, self.counts = [], [], [], [], None
         self._said_idle = self._idle
         self._sent_at = self._clock.monotonic()
+        self._end.taken = self.taken()
         self.write(Kind.WORK, parts)
         return True
 

@@ -9,6 +9,7 @@ Threading law: of the executor's thread, as the loop is.
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol
 
@@ -25,6 +26,9 @@ NEVER = float("inf")
 
 # Longer: a bolt whose cleanup() hangs keeps the query's end waiting. Shorter: one that writes what it holds is cut off.
 FINISH_SECONDS = 5.0
+
+# Longer: a busy thread learns later that a child has ended. Shorter: a system call for nothing.
+LOOK_SECONDS = 0.1
 
 # Of the tuples that were away when a child ended: more fill the message.
 _MOST_SHOWN = 3
@@ -58,6 +62,7 @@ class TaskLink:
         self._pumped = None if isinstance(child, ChildProcess) else child
         self._loop: EventLoop | None = None
         self._pidfd = -1
+        self._look_at = 0.0
         self.has_ended = False
 
     def place_of(self, component: str, stream: str, task: int) -> int:
@@ -82,8 +87,7 @@ class TaskLink:
         loop.remove_sleeper(self)
         if self._process is not None:
             loop.remove_reader(self.end.own_fd)
-            if not self.has_ended:
-                loop.remove_reader(self._pidfd)
+            loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
 
     def _rung(self) -> None:
@@ -97,6 +101,16 @@ class TaskLink:
         self.has_ended = True
         self._loop.remove_reader(self._pidfd)
         self._loop.wake()
+
+    def look(self) -> bool:
+        """Whether the child has ended. A thread that has other work does not turn the loop, so the child itself is
+        asked, now and then."""
+        if self._process is not None and not self.has_ended:
+            now = time.monotonic()
+            if now >= self._look_at:
+                self._look_at = now + LOOK_SECONDS
+                self.has_ended = self._process.ended() is not None
+        return self.has_ended
 
     def pump(self) -> int:
         """A child in this process: what it can do now. Whether that was anything, as 1 or 0."""
