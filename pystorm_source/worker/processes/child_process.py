@@ -64,6 +64,8 @@ class ChildProcess:
         self.pid = pid
         self.pidfd = pidfd
         self._ending: Ending | None = None
+        # Of its tasks each may have a thread that looks after it, and the system tells one of them alone how it ended.
+        self._reaping = threading.Lock()
 
     @classmethod
     def fork(
@@ -92,7 +94,9 @@ class ChildProcess:
     def ended(self, seconds: float | None = 0.0) -> Ending | None:
         """How it has ended, None if it has not after ``seconds``; None for any time."""
         if self._ending is None and self._is_readable(seconds):
-            self._ending = self._reap()
+            with self._reaping:
+                if self._ending is None:
+                    self._ending = self._reap()
         return self._ending
 
     def _is_readable(self, seconds: float | None) -> bool:
