@@ -10,12 +10,13 @@ TOTAL = 20_000
 
 class Numbers(PartitionedSpout):
     outputs = ["n long"]
+    total = TOTAL
 
     def partitions(self):
         return ["p"]
 
     def latest(self, partition):
-        return TOTAL
+        return self.total
 
     def open(self, partition, start, end):
         self.at, self.end = start, end

@@ -10,35 +10,21 @@ import time
 import pyarrow as pa
 import pytest
 
-from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Topology
+from pystorm_source import BatchingBolt, Bolt, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan
 from pystorm_source.worker.new_worker import new_worker
+from tests.processes.spark_topologies import Numbers
 
 TOTAL = 3000
 ROUNDS = int(os.environ.get("PYSTORM_PROCESS_ROUNDS", "12"))
 SCHEMA = pa.schema([("n", pa.int64()), ("square", pa.int64())])
 
 
-class Numbers(PartitionedSpout):
-    outputs = ["n long"]
-
-    def partitions(self):
-        return ["p"]
-
-    def latest(self, partition):
-        return TOTAL
-
-    def open(self, partition, start, end):
-        self.at, self.end = start, end
-
-    def next_tuple(self):
-        if self.at == self.end:
-            return False
-        self.emit((self.at,), self.at)
-        self.at += 1
+class Few(Numbers):
+    total = TOTAL
 
 
 class Fault:
@@ -110,7 +96,7 @@ class Pairs(BatchingBolt):
 
 def worker_of(fault, processes, par, scheduler):
     class Drawn(Topology):
-        numbers = Numbers.spec()
+        numbers = Few.spec()
         squares = squares_of(fault).spec(inputs=[numbers], par=par, processes=processes)
         pairs = Pairs.spec(inputs=[squares])
 
@@ -175,7 +161,7 @@ def test_the_error_comes_within_a_second_and_names_task_tuples_and_signal(tmp_pa
             time.sleep(60)
 
     class Drawn(Topology):
-        numbers = Numbers.spec()
+        numbers = Few.spec()
         squares = Slow.spec(inputs=[numbers], processes=1)
 
     plan = compile_plan(Drawn)
@@ -213,7 +199,7 @@ def test_a_child_that_is_killed_between_two_runs_is_no_error_of_the_next_one(tmp
     stood = Fault(tmp_path, "never", "raise", 0)
 
     class Drawn(Topology):
-        numbers = Numbers.spec()
+        numbers = Few.spec()
         squares = squares_of(stood).spec(inputs=[numbers], processes=2)
 
     plan, output = compile_plan(Drawn), OutputPlan(SCHEMA, (ViewPlan("squares", "default", (0, 1)),))

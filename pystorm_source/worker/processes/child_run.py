@@ -18,6 +18,7 @@ from typing import Any
 from cython_core.executors.bolt_executor import BoltExecutor, WaitingExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.links.link_end import LinkEnd
+from pystorm_source.worker.event_loop import NEVER
 from pystorm_source.worker.processes.child_counts import ChildCounts
 from pystorm_source.worker.processes.frames import Kind
 from pystorm_source.worker.processes.inbox import Inbox
@@ -25,8 +26,6 @@ from pystorm_source.worker.processes.outbox import Outbox
 from pystorm_source.worker.worker import Worker
 
 _UNLIMITED = 1 << 62
-
-NEVER = float("inf")
 
 
 class LoopSleeps(BaseException):

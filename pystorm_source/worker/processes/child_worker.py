@@ -12,6 +12,7 @@ from cython_core.tuples.tuple import Tuple, ids_of_trees
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.plan.plan import Plan
+from pystorm_source.worker.event_loop import NEVER
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.processes.carried_error import pack_error
 from pystorm_source.worker.processes.child_plan import child_plan, sources_of
@@ -26,8 +27,6 @@ from pystorm_source.worker.worker import Worker
 
 # Longer: a parent that reads no more is waited for. Shorter: a busy one learns the exit status alone.
 LAST_WORDS_SECONDS = 5.0
-
-NEVER = float("inf")
 
 
 class ChildWorker:

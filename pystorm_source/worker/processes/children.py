@@ -43,17 +43,19 @@ class Children:
     Raises TopologyError if this system or thread can have no children.
     """
 
-    def __init__(self, plan: Plan, clock: Clock, forked: bool | None = None):
+    def __init__(self, plan: Plan, clock: Clock):
         self._plan = plan
         self._clock = clock
-        self._forked = isinstance(clock, SystemClock) if forked is None else forked
+        self._forked = isinstance(clock, SystemClock)
         self._processes: list[ChildProcess] = []
         self._fds: list[int] = []
         self._links: dict[int, TaskLink] = {}
+        groups = [(component, tasks) for component in plan.components for tasks in groups_of(component)]
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._setup = ChildSetup(threads=max(1, cores // (len(groups) + 1)))
         try:
-            for component in plan.components:
-                for tasks in groups_of(component):
-                    self._begin(component, tasks)
+            for component, tasks in groups:
+                self._begin(component, tasks)
         except BaseException:
             self.close()
             raise
@@ -71,13 +73,9 @@ class Children:
                 pumped = ChildTasks(self._plan, component.name, [(each.task, each.child)], self._clock)
                 self._links[each.task] = TaskLink(each.parent, sources, pumped)
             return
-        child = self._child(component, ends, sum(1 for _ in self._all_groups()))
+        child = self._child(component, ends)
         for each in ends:
             self._links[each.task] = TaskLink(each.parent, sources, child)
-
-    def _all_groups(self) -> Iterator[tuple[int, ...]]:
-        for component in self._plan.components:
-            yield from groups_of(component)
 
     def _bell(self) -> int:
         if not self._forked:
@@ -91,7 +89,7 @@ class Children:
         parent = LinkEnd(memory, RING_BYTES, RING_BYTES, True, own, bell)
         return _Ends(task, parent, LinkEnd(memory, RING_BYTES, RING_BYTES, False, bell, own))
 
-    def _child(self, component: ComponentPlan, ends: list[_Ends], children: int) -> ChildProcess:
+    def _child(self, component: ComponentPlan, ends: list[_Ends]) -> ChildProcess:
         tasks = [(each.task, each.child) for each in ends]
 
         def body() -> None:
@@ -99,10 +97,8 @@ class Children:
             ChildTasks(self._plan, component.name, tasks, self._clock).run()
 
         keeps = {fd for each in ends for fd in (each.child.own_fd, each.child.there_fd)}
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        setup = ChildSetup(threads=max(1, cores // (children + 1)))
         name = f"{component.name}-{'-'.join(str(each.task) for each in ends)}"
-        self._processes.append(ChildProcess.fork(name, body, setup, keeps))
+        self._processes.append(ChildProcess.fork(name, body, self._setup, keeps))
         return self._processes[-1]
 
     @property

@@ -17,12 +17,10 @@ from cython_core.arrow.row_error import shown
 from cython_core.executors.executor import ComponentFailed
 from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.links.link_end import LinkEnd
-from pystorm_source.worker.event_loop import EventLoop
+from pystorm_source.worker.event_loop import NEVER, EventLoop
 from pystorm_source.worker.processes import frames
 from pystorm_source.worker.processes.carried_error import unpack_error
 from pystorm_source.worker.processes.child_process import ChildProcess, Ending
-
-NEVER = float("inf")
 
 # Longer: a bolt whose cleanup() hangs keeps the query's end waiting. Shorter: one that writes what it holds is cut off.
 FINISH_SECONDS = 5.0
