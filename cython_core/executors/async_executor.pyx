@@ -27,7 +27,7 @@ from cython_core.executors.executor cimport past_deadline, ps_decref
 from cython_core.queues.queues cimport PendingEmits, ReceiveQueue
 from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.timing.timers cimport CANCELLED, COMPLETED, PENDING, Purgatory, TimerService, new_timer
-from cython_core.timing.turn_times cimport ASYNC_MAX_PENDING
+from cython_core.timing.turn_times cimport ASYNC_MAX_PENDING, NOT_STALLED, StallReason
 from cython_core.tuples.tuple cimport OPEN, Tuple, is_lost, name_values, take
 
 from cython_core.executors.executor import ComponentFailed, logger
@@ -146,12 +146,15 @@ cdef class AsyncExecutor(WaitingExecutor):
             and (self.in_flight >= self.max_pending or self.empty())
         )
 
-    cdef bint lacks_places(self) noexcept:
-        """1 where tuples wait in its queue because too many requests are under way."""
-        return self.in_flight >= self.max_pending and self.pending.count == 0 and not self.empty()
+    cdef StallReason stalled_by(self) noexcept:
+        """Tuples wait in its queue because too many requests are under way."""
+        if self.in_flight >= self.max_pending and self.pending.count == 0 and not self.empty():
+            return ASYNC_MAX_PENDING
+        return NOT_STALLED
 
     cdef long turn(self, long quota) except -1:
         cdef unsigned long long before = self.executed
+        cdef StallReason reason
         cdef bint held_back = self.held_back()
         cdef long calls = 0
         if self.collector.failed is not None:
@@ -178,8 +181,9 @@ cdef class AsyncExecutor(WaitingExecutor):
             return calls
         finally:
             self.end_turn(self.executed - before)
-            if self.lacks_places():
-                self.times.stall(ASYNC_MAX_PENDING)
+            reason = self.stalled_by()
+            if reason != NOT_STALLED:
+                self.times.stall(reason)
 
     cdef long consume(self, long quota) except -1:
         """Starts at most ``quota`` requests, as many as there are places for."""

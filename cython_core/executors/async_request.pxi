@@ -167,7 +167,12 @@ def pause_request(bolt):
     """In a call of ``process``: it begins to wait for the engine. Neither its time nor that of its tuple's tree runs,
     as for a tuple in a queue. Returns what to give to ``resume_request``; None if the caller is in no such call."""
     cdef AsyncRequest request = request_of(bolt)
-    if request is None or request.outcome != PENDING or request.paused:
+    return None if request is None else pause(request)
+
+
+def pause(AsyncRequest request not None):
+    """As ``pause_request``, of this call; None if it is paused already, or was given up."""
+    if request.outcome != PENDING or request.paused:
         return None
     request.paused = True
     if request.ward is not None:
@@ -188,7 +193,12 @@ def resume_request(AsyncRequest request not None):
 def request_has_expired(bolt):
     """Whether the call of ``process`` in whose context the caller runs has taken longer than it may."""
     cdef AsyncRequest request = request_of(bolt)
-    return request is not None and request.outcome == EXPIRED
+    return request is not None and has_expired(request)
+
+
+def has_expired(AsyncRequest request not None):
+    """Whether this call has taken longer than it may."""
+    return request.outcome == EXPIRED
 
 
 @cython.auto_pickle(True)

@@ -9,6 +9,7 @@ from cython_core.queues.queues cimport BroadcastReader, ReceiveQueue
 from cython_core.routing.output_collector cimport BoltOutputCollector
 from cython_core.routing.tuple_list cimport TupleList
 from cython_core.timing.timers cimport TimerService, TurnTimer
+from cython_core.timing.turn_times cimport StallReason
 from cython_core.tuples.tuple cimport Tuple, TupleBatch, TupleSource
 
 
@@ -125,5 +126,5 @@ cdef class WaitingExecutor(BoltExecutor):
     cdef readonly long in_flight            # requests or tuples that are under way
     cdef double requests_due(self) except? -1
     cdef bint listens(self) noexcept
-    cdef bint lacks_places(self) noexcept
+    cdef StallReason stalled_by(self) noexcept
     cdef int rest(self, double seconds) except -1

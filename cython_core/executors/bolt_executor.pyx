@@ -18,7 +18,7 @@ from cython_core.executors.batching cimport JoinBase, Joins, call_join
 from cython_core.queues.queues cimport PendingEmits, ReceiveQueue, queue_poll
 from cython_core.routing.output_collector cimport BoltOutputCollector, set_current_collector
 from cython_core.timing.timers cimport TimerService
-from cython_core.timing.turn_times cimport TurnTimes, end_call
+from cython_core.timing.turn_times cimport NOT_STALLED, StallReason, TurnTimes, end_call
 from cython_core.tuples.tuple cimport ACKED, OPEN, Tuple, name_values, recycle, take
 
 from cython_core.executors.batching import BatchingBase

@@ -52,6 +52,8 @@ cdef class SpoutExecutor(SpoutReplay):
     cdef public long skips                # turns between two that look for verdicts (topology.spout.recvq.skips)
     cdef long skipped
     cdef int raises                       # of next_tuple, in a row
+    cdef public object outage             # of its source: a SourceOutage; None: an exception is one
+    cdef readonly bint resting            # the source was busy when it was last asked
     cdef unsigned long long notified_acks
     cdef unsigned long long discarded     # trees without a verdict when the worker was given up
     cdef readonly unsigned long long fails   # trees that have failed
@@ -71,5 +73,8 @@ cdef class SpoutExecutor(SpoutReplay):
     cdef long ask_batch(self, long quota) except -1
     cdef long notify_verdicts(self) except -1
     cdef int end_spent_slice(self) noexcept
-    cdef int caught(self, str method) except -1
+    cdef bint caught(self, str method) except -1
+    cdef bint is_busy(self, str method, object error) except -1
+    cdef bint rests(self) except -1
+    cdef int revive(self) except -1
     cdef bint over(self) except -1

@@ -14,6 +14,10 @@ class SpoutReplay(Executor):
 class SpoutExecutor(SpoutReplay):
     @property
     def exhausted(self) -> bool: ...
+    outage: Any
+    @property
+    def resting(self) -> bool: ...
+    def pause(self) -> None: ...
     skips: int
     max_pending: int
     tracks: bool

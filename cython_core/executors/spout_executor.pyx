@@ -22,7 +22,9 @@ from cython_core.routing.output_collector cimport (
     SpoutOutputCollector, set_current_collector, spout_is_at_most, spout_is_spent,
 )
 from cython_core.routing.stream_router cimport StreamRouter
-from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
+from cython_core.timing.turn_times cimport (
+    MAX_SPOUT_PENDING, NOTHING_TO_EMIT, SOURCE_UNAVAILABLE, TurnTimes, end_call,
+)
 
 import pyarrow as pa
 
@@ -84,6 +86,8 @@ cdef class SpoutExecutor(SpoutReplay):
         self.closed = self.collector.closed = False
         self._begin(batched)
         self.exhausted = start >= end
+        if self.resting:  # it has opened the range: the source answers
+            self.revive()
 
     def open_slice(self, unsigned long long permits, bint until_idle=False):
         """The next turns make at most ``permits`` emits of a spout without offsets.
@@ -228,6 +232,8 @@ cdef class SpoutExecutor(SpoutReplay):
             self.fail_late_emits()
         if self.held_back() or (self.exhausted and self.collector.roots.settled == 0):
             return 0
+        if self.resting and self.collector.roots.settled == 0 and self.rests():
+            return 0  # and its stall goes on
         cdef Acker acker = self.collector.acker
         cdef bint timed = acker is not None and acker.acker.timeout > 0
         if timed:
@@ -258,6 +264,9 @@ cdef class SpoutExecutor(SpoutReplay):
             if self.at_most():
                 self.skipped = self.skips
                 self.times.stall(MAX_SPOUT_PENDING)
+            elif self.resting and self.rests():
+                self.skipped = self.skips
+                self.times.stall(SOURCE_UNAVAILABLE)
             else:
                 set_current_collector(self.collector)
                 asked = self.ask_batch(quota) if self.batched else self.ask(quota, until)
@@ -279,13 +288,22 @@ cdef class SpoutExecutor(SpoutReplay):
             calls += 1
             self.executed += 1  # hot
             if answer is NULL:
-                self.caught("next_tuple")
+                if self.caught("next_tuple"):
+                    if self.collector.emits == before:
+                        calls -= 1
+                        self.executed -= 1
+                    self.end_spent_slice()
+                    if calls == 0 and not self.exhausted:
+                        times.stall(SOURCE_UNAVAILABLE)
+                    break
                 self.raises += 1
                 if self.raises <= MOST_RAISES:
                     self.end_spent_slice()
                     break  # it is asked again: a spout that has raised may have more
             else:
                 self.raises = 0
+                if self.resting:  # hot
+                    self.revive()
                 if answer is not <PyObject *>None and self.collector.emits == before:  # hot
                     self.look_at(answer)
                 ps_decref(answer)
@@ -308,6 +326,32 @@ cdef class SpoutExecutor(SpoutReplay):
             if self.pending.count > 0 or past_deadline(self, until, calls) or self.at_most():
                 break
         return calls
+
+    cdef bint is_busy(self, str method, object error) except -1:
+        """Whether the spout has said so: it goes on behind a pause. What the call has emitted stays emitted."""
+        if self.outage is None or not self.outage.passes(error):
+            return False
+        self.outage.note(method, error)
+        self.resting = True
+        return True
+
+    cdef bint rests(self) except -1:
+        """Whether the pause goes on."""
+        return self.outage.rests()
+
+    cdef int revive(self) except -1:
+        """The source has answered."""
+        self.resting = False
+        self.outage.end()
+        return 0
+
+    def pause(self):
+        """Blocking, between two runs: waits until the source may be asked again."""
+        self.stall_begin(SOURCE_UNAVAILABLE)
+        try:
+            self.outage.sleep()
+        finally:
+            self.stall_end()
 
     cdef int look_at(self, PyObject *answer) except -1:
         """At what next_tuple has returned without an emit."""
@@ -390,17 +434,22 @@ cdef class SpoutExecutor(SpoutReplay):
             raise self.interrupted(method, None, -1, error)
         return 0
 
-    cdef int caught(self, str method) except -1:
-        """With an exception of the spout's set. A range that cannot be read wholly always fails the run."""
+    cdef bint caught(self, str method) except -1:
+        """With an exception of the spout's set. A range that cannot be read wholly always fails the run. True: the
+        source is busy."""
         try:
             reraise()
+        except ComponentFailed:
+            raise  # of a journal, which asks the user's spout
         except Exception as error:
+            if self.is_busy(method, error):
+                return True
             if self.exits or self.collector.bounded:
                 raise ComponentFailed(self.component, self.task, method, None, self.collector.last_offset) from error
             self.survive(method, None, -1, error)
         except BaseException as error:
             raise self.interrupted(method, None, self.collector.last_offset, error)
-        return 0
+        return False
 
     cdef long ask_batch(self, long quota) except -1:
         """Sends a slice of the batch that was not wholly sent, or else asks for the next one."""
@@ -409,6 +458,8 @@ cdef class SpoutExecutor(SpoutReplay):
                 return 0
             if self.rows is not None:
                 self.send_slice(quota)
+        except ComponentFailed:
+            raise
         except Exception as error:
             raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
         except BaseException as error:
@@ -419,7 +470,15 @@ cdef class SpoutExecutor(SpoutReplay):
         """Asks for a batch: it goes to the output as it is, or is kept to be sent to bolts. Whether there was an answer
         other than that the spout waits for its world."""
         cdef StreamRouter router = self.collector.router_of("default")
-        batch = self.call()
+        try:
+            batch = self.call()
+        except Exception as error:
+            if not self.is_busy("next_batch", error):
+                raise
+            self.times.stall(SOURCE_UNAVAILABLE)
+            return False
+        if self.resting:
+            self.revive()
         if batch is None:
             self.exhausted = True
             return True
@@ -458,6 +517,8 @@ cdef class SpoutExecutor(SpoutReplay):
         """Whether the run need not wait for this spout, which has just had nothing to emit."""
         if self.exhausted:
             return True
+        if self.resting:
+            return False
         # A spout of the test kit may be in a pause and say so.
         return self.until_idle and not getattr(self.instance, "_pystorm_waits", False)
 

@@ -18,9 +18,10 @@ cdef class WaitingExecutor(BoltExecutor):
         """1 where the loop may bring something to this executor."""
         return self.in_flight > 0
 
-    cdef bint lacks_places(self) noexcept:
-        """1 where tuples wait in its queue because too much is under way."""
-        return 0
+    cdef StallReason stalled_by(self) noexcept:
+        """What it waits for while its turns find nothing to do and no queue behind it is full; NOT_STALLED: for input,
+        as any bolt."""
+        return NOT_STALLED
 
     cdef int rest(self, double seconds) except -1:
         """The worker has waited for so long for its rows to be taken."""

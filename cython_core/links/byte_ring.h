@@ -114,11 +114,6 @@ static inline void ps_byte_commit(ps_byte_writer *writer, uint64_t length, uint3
     ps_store_release(&writer->ring->tail, writer->at);
 }
 
-/* Whether the reader has released all that was written. */
-static inline int ps_byte_all_read(const ps_byte_writer *writer) {
-    return ps_load_acquire(&writer->ring->head) == ps_load_relaxed(&writer->ring->tail);
-}
-
 /* The next frame, and what its header says; NULL where there is none, or the ring is damaged. */
 static inline const unsigned char *ps_byte_peek(ps_byte_reader *reader, uint64_t *length, uint32_t *kind) {
     ps_frame_header header;

@@ -13,6 +13,10 @@ cdef extern from "cython_core/primitives/atomics.h" nogil:
         PS_APART_BYTES
 
 
+cdef extern from "cython_core/primitives/copy.h" nogil:
+    void ps_copy(void *to, const void *place, size_t count)
+
+
 cdef extern from "cython_core/links/byte_ring.h" nogil:
     ctypedef struct ps_byte_writer:
         pass
@@ -24,7 +28,6 @@ cdef extern from "cython_core/links/byte_ring.h" nogil:
     uint64_t ps_byte_most(const ps_byte_writer *writer)
     unsigned char *ps_byte_claim(ps_byte_writer *writer, uint64_t length)
     void ps_byte_commit(ps_byte_writer *writer, uint64_t length, uint32_t kind)
-    bint ps_byte_all_read(const ps_byte_writer *writer)
     const unsigned char *ps_byte_peek(ps_byte_reader *reader, uint64_t *length, uint32_t *kind)
     void ps_byte_release(ps_byte_reader *reader)
 
@@ -32,9 +35,10 @@ cdef extern from "cython_core/links/byte_ring.h" nogil:
 cdef extern from "cython_core/links/doorbell.h" nogil:
     ctypedef struct ps_doorbell:
         pass
-    void ps_doorbell_prepare(ps_doorbell *bell)
+    void ps_doorbell_prepare(ps_doorbell *bell, bint for_room)
     void ps_doorbell_answer(ps_doorbell *bell)
     bint ps_doorbell_ring(ps_doorbell *bell, int fd)
+    bint ps_doorbell_ring_for_room(ps_doorbell *bell, int fd)
 
 
 @cython.final
@@ -54,11 +58,10 @@ cdef class LinkEnd:
     cdef uint32_t rest_kind
     cdef object partial                 # the frame that is being read: bytes, filled up to:
     cdef Py_ssize_t partial_at
-    cdef readonly unsigned long long frames_written
-    cdef readonly unsigned long long bytes_written
     cdef bint write_rest(self) except -1
     cdef int fill(self, unsigned char *place, Py_ssize_t length) except -1
     cdef object damage(self)
     cdef bint has_frame(self) noexcept
     cdef bint is_writing(self) noexcept
+    cdef int prepare_sleep(self) noexcept
     cdef uint64_t taken_now(self) noexcept

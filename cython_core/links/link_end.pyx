@@ -7,8 +7,9 @@
                                  └────────────────────────────────────────────────────────┘
 
 A frame is a small number, its kind, and bytes. One that is longer than half a ring crosses in pieces, and comes out
-whole: what does not fit now is kept, and ``flush`` goes on with it. ``taken`` is the credit: how many tuples of all
-that were ever sent the child's task has taken out of its queue.
+whole: what does not fit now is kept, and ``flush`` goes on with it. Both ends ring for pieces and for what was kept;
+their users ring for a frame that fits at once. ``taken`` is the credit: how many tuples of all that were ever sent the
+child's task has taken out of its queue.
 
 Bytes are copied once on each side, the parts of a frame straight into the ring.
 
@@ -84,19 +85,9 @@ cdef class LinkEnd:
         PyBuffer_Release(&self.memory)
 
     @property
-    def most(self):
-        """The bytes of the longest frame that crosses in one piece."""
-        return ps_byte_most(&self.writer)
-
-    @property
     def writes(self):
         """Whether a part of a frame is still to be written, and no other frame can be."""
         return len(self.rest) > 0
-
-    @property
-    def all_read(self):
-        """Whether the other end has read all that this one has written."""
-        return not self.rest and ps_byte_all_read(&self.writer)
 
     def write(self, unsigned int kind, list parts not None):
         """One frame of these parts, bytes-like objects in one piece each. Whether all of it is in the ring; if not,
@@ -114,46 +105,53 @@ cdef class LinkEnd:
         return self.write_rest()
 
     def flush(self):
-        """Goes on with a frame that did not fit. Whether all of it is in the ring."""
-        return not self.rest or self.write_rest()
+        """Goes on with a frame that did not fit, and rings for it. Whether all of it is in the ring."""
+        if not self.rest:
+            return True
+        done = self.write_rest()
+        if done:
+            self.ring()
+        return done
 
     cdef bint write_rest(self) except -1:
         cdef Py_ssize_t most = <Py_ssize_t>ps_byte_most(&self.writer)
         cdef unsigned char *place
         cdef Py_ssize_t count
         cdef uint64_t length = <uint64_t>self.rest_bytes
+        cdef bint wrote = False
         if self.rest_bytes > most and not self.rest_kind & PIECE:
             place = ps_byte_claim(&self.writer, most)
             if place is NULL:
                 return False
-            self.frames_written += 1
             memcpy(place, &length, LENGTH_BYTES)
             self.fill(place + LENGTH_BYTES, most - LENGTH_BYTES)
             self.rest_kind |= PIECE
             ps_byte_commit(&self.writer, most, self.rest_kind | FIRST)
+            wrote = True
         while self.rest:
             count = min(self.rest_bytes, most)
             place = ps_byte_claim(&self.writer, count)
             if place is NULL:
+                if wrote:
+                    self.ring()  # the pieces so far: no one else rings for less than a frame
                 return False
             self.fill(place, count)
             ps_byte_commit(&self.writer, count, self.rest_kind)
+            wrote = True
             if self.rest_bytes == 0:
                 self.rest = []
-                self.frames_written += not self.rest_kind & PIECE
         return True
 
     cdef int fill(self, unsigned char *place, Py_ssize_t length) except -1:
         """The next ``length`` bytes of the parts, to ``place``."""
         cdef const unsigned char[::1] part
         cdef Py_ssize_t count
-        self.bytes_written += <unsigned long long>length
         self.rest_bytes -= length
         while length > 0:
             part = self.rest[0]
             count = min(length, part.shape[0] - self.part_at)
             if count > 0:
-                memcpy(place, &part[self.part_at], count)
+                ps_copy(place, &part[self.part_at], <size_t>count)
             place += count
             length -= count
             self.part_at += count
@@ -168,16 +166,20 @@ cdef class LinkEnd:
         cdef uint64_t total = 0
         cdef uint32_t kind = 0
         cdef const unsigned char *place
+        cdef bint released = False
         while True:
             place = ps_byte_peek(&self.reader, &length, &kind)
             if place is NULL:
                 if self.reader.damaged:
                     raise self.damage()
+                if released:
+                    self.ring()  # there is room for the next pieces, and no one else rings for less than a frame
                 return None
             if not kind & PIECE:
                 if self.partial is not None or kind >= MOST_KINDS:
                     raise self.damage()
-                frame = PyBytes_FromStringAndSize(<char *>place, <Py_ssize_t>length)
+                frame = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>length)
+                ps_copy(PyBytes_AS_STRING(frame), place, <size_t>length)
                 ps_byte_release(&self.reader)
                 return kind, frame
             if kind & FIRST:
@@ -192,8 +194,9 @@ cdef class LinkEnd:
                 length -= LENGTH_BYTES
             if self.partial is None or <Py_ssize_t>length > len(self.partial) - self.partial_at:
                 raise self.damage()
-            memcpy(PyBytes_AS_STRING(self.partial) + self.partial_at, place, <size_t>length)
+            ps_copy(PyBytes_AS_STRING(self.partial) + self.partial_at, place, <size_t>length)
             ps_byte_release(&self.reader)
+            released = True
             self.partial_at += <Py_ssize_t>length
             if self.partial_at == len(self.partial):
                 frame, self.partial = self.partial, None
@@ -225,9 +228,17 @@ cdef class LinkEnd:
         """Wakes the other end if it sleeps. Whether it did."""
         return ps_doorbell_ring(self.there_bell, self.there_fd)
 
+    def ring_for_room(self):
+        """Frames were read: wakes the other end if it sleeps because its ring was full. Whether it did."""
+        return ps_doorbell_ring_for_room(self.there_bell, self.there_fd)
+
+    cdef int prepare_sleep(self) noexcept:
+        ps_doorbell_prepare(self.own_bell, len(self.rest) > 0)
+        return 0
+
     def prepare(self):
         """This end is about to sleep: look once more, then poll ``own_fd``, then ``answer``."""
-        ps_doorbell_prepare(self.own_bell)
+        self.prepare_sleep()
 
     def answer(self):
         """This end is awake. A ring may still be in ``own_fd``."""

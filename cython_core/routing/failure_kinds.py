@@ -1,5 +1,5 @@
-"""Exceptions by which a bolt says what is to become of the tuple that it fails. The core knows them, as it asks each
-exception of a bolt whether it is one."""
+"""Exceptions by which a bolt says what is to become of the tuple that it fails, and a spout that its source is busy.
+The core knows them, as it asks each exception of a bolt whether it is one."""
 
 import math
 from typing import Any
@@ -20,6 +20,9 @@ class RetryLater(FailureKind):
 
     It is an attempt like any other (``topology.max.spout.retries``). The tuple waits in the engine's timing wheel and
     holds no thread. Its micro-batch waits for it, so minutes belong into a query of their own, hours into a table.
+
+    In a spout it says that the source is busy: the same call is made again after that time, up to
+    ``spout.unavailable.timeout``, and what was emitted before stays emitted.
 
     Args:
         seconds (float): seconds, fractions allowed, from 0 to a day.

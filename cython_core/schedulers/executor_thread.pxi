@@ -31,7 +31,7 @@ from cython_core.primitives.parker cimport (
 from cython_core.queues.queues cimport BatchInserter, BroadcastReader, has_room, queue_has_room, ring_room
 from cython_core.routing.own_thread cimport add_engine_thread, forget_engine_thread, say_run
 from cython_core.timing.turn_times cimport (
-    ASYNC_MAX_PENDING, DOWNSTREAM_FULL, INPUT_EMPTY, MAX_SPOUT_PENDING, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL,
+    DOWNSTREAM_FULL, INPUT_EMPTY, MAX_SPOUT_PENDING, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL, SOURCE_UNAVAILABLE,
     StallReason,
 )
 
@@ -253,6 +253,7 @@ cdef class ExecutorThread:
         cdef BatchInserter full = self.full_batch()
         cdef WaitStrategy strategy = self.full_wait if full is not None else self.idle_wait
         cdef StallReason reason = DOWNSTREAM_FULL if full is not None else INPUT_EMPTY
+        cdef StallReason own
         cdef int64_t most = FOREVER
         self.limited = False
         if full is None and self.spout is not None:
@@ -261,12 +262,15 @@ cdef class ExecutorThread:
                 return self.park(None, FOREVER, None, NOT_STALLED)
             self.limited = self.spout.at_most()
             reason = MAX_SPOUT_PENDING if self.limited else NOTHING_TO_EMIT
+            if self.spout.resting:
+                reason = SOURCE_UNAVAILABLE
             self.asked = not self.limited
             self.asked_at = progress
         if self.bolt is not None:
             most = self.until_due()
-        if full is None and self.requests is not None and self.requests.lacks_places():
-            reason = ASYNC_MAX_PENDING
+        if full is None and self.requests is not None:
+            own = self.requests.stalled_by()
+            reason = own if own != NOT_STALLED else reason
         if self.run.manual:
             return self.park(None, FOREVER, full, reason)
         if strategy.idle_nanos(self.idle) >= 0:
@@ -326,7 +330,7 @@ cdef class ExecutorThread:
         """Where requests are under way, they or a wake end the sleep."""
         if self.run.manual and self.requests.loop.waits_for_world:
             ps_parker_cancel(&self.parker.place)  # or the driver would let time pass
-        self.in_loop = True
+        self.in_loop = self.requests.loop.has_callbacks
         try:
             self.requests.loop.wait(None if most == FOREVER else most / 1e9)
         finally:

@@ -391,7 +391,8 @@ cdef class InlineScheduler:
             end = self.next_due if deadline is None else min(self.next_due, deadline)
             if end != NEVER:
                 seconds = min(seconds, max(0.0, end - self.monotonic()))
-        self.in_turns, self.in_loop = False, under_way
+        self.in_turns = False
+        self.in_loop = under_way and (<WaitingExecutor>self.asyncs[0]).loop.has_callbacks
         try:
             self.sleep_for(seconds)
         finally:

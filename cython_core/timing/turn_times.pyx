@@ -27,6 +27,7 @@ cdef uint64_t SLOW_NANOS = 2000    # a reading of 23 ns is 1.2 % of such a call
 # Order: that of StallReason, NOT_STALLED left out.
 cdef tuple REASONS = (
     "downstream_full", "input_empty", "output_full", "nothing_to_emit", "max_spout_pending", "async_max_pending",
+    "process_full", "process_busy", "source_unavailable",
 )
 
 

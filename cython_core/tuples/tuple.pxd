@@ -85,6 +85,7 @@ cdef extern from "cython_core/tuples/plain_values.h":
     bint ps_plain_values_rename(PyObject *payload, PyObject *values_class)
 
 
+cdef tuple tree_ids(Tuple tup)
 cdef object named_values(object values, object values_class)
 cdef object values_of(PyObject **items, Py_ssize_t n, object values_class)
 cdef int give_names(Tuple tup) except -1

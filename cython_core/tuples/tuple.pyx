@@ -158,6 +158,11 @@ cdef unsigned long long _failures = 0
 
 
 def ids_of_trees(Tuple tup not None):
+    """As ``tree_ids``."""
+    return tree_ids(tup)
+
+
+cdef tuple tree_ids(Tuple tup):
     """The message ids of the trees that it is an edge of, what its spout has emitted them with; and whether one of them
     has failed: its id is not known any more."""
     cdef Roots roots = tup.roots

@@ -44,7 +44,7 @@ static void *read_frames(void *argument) {
         for (uint64_t i = 0; i < length / 8; i++) CHECK(place[i] == payload_of(n, i).mixed);
         ps_byte_release(&over->reader);
     }
-    CHECK(ps_byte_all_read(&over->writer) && !over->reader.damaged);
+    CHECK(!over->reader.damaged);
     return NULL;
 }
 

@@ -54,7 +54,7 @@ static uint64_t take(end *here, uint64_t turns) {
     const unsigned char *place;
     for (uint64_t i = 0; (place = ps_byte_peek(&here->reader, &length, &kind)) == NULL; i++) {
         if (i < turns) continue; /* so that sleeps begin at other moments from round to round */
-        ps_doorbell_prepare(&here->own->bell);
+        ps_doorbell_prepare(&here->own->bell, 1);
         place = ps_byte_peek(&here->reader, &length, &kind);
         if (place == NULL) sleep_until_rung(here);
         ps_doorbell_answer(&here->own->bell);
