@@ -48,6 +48,7 @@ LADDER = (
     Benchmark("async", "requests/s of an AsyncBolt with 20,000 in flight; against aiohttp and httpx by hand"),
     Benchmark("topologies", "tuples/s of topologies in one thread, and in a process per core; against Storm on all"),
     Benchmark("processes", "tuples/s of a heavy bolt in two processes of its own; against one, and a pool by hand"),
+    Benchmark("journal", "tuples/s of a journaled socket and a heavy bolt through Spark; against one task of Spark"),
     Benchmark("compiled", "tuples/s of the same with compiled components; against Storm, and those in Python"),
     Benchmark("acker", "tuples/s with acking; against the same without"),
     Benchmark("latency", "seconds from a spout tuple's emit to its ack at half of full load; against Storm"),

@@ -36,6 +36,7 @@ class ArrivingSpout(PartitionedSpout):
     """``overload.arriving`` tuples per second and partition."""
 
     outputs = ["part string", "n long"]
+    poll_seconds = 0.0  # what has arrived is a matter of the clock
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.conf = conf

@@ -3,17 +3,20 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.harness.record import ROOT
 
 
 @contextlib.contextmanager
-def spark_session(master: str = "local[2]", jars: Path | None = None) -> Iterator[tuple[Any, Path]]:
+def spark_session(
+    master: str = "local[2]", jars: Path | None = None, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[Any, Path]]:
     """The session and its folder; both are gone afterwards. ``jars``: a folder of those that Spark needs besides its
-    own. Raises WorldError if there is no Java."""
+    own; ``more``: settings. Raises WorldError if there is no Java."""
     from pyspark.sql import SparkSession
 
     from pystorm_source.spark.java import ensure_java
@@ -33,6 +36,7 @@ def spark_session(master: str = "local[2]", jars: Path | None = None) -> Iterato
             "spark.sql.streaming.stopTimeout": "20s",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
+            **more,
         }
         if jars is not None:
             settings["spark.jars"] = ",".join(map(str, jars.glob("*.jar")))

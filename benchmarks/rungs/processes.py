@@ -3,6 +3,8 @@
     20us, 200us            a bolt of so much pure Python for each tuple; the parent's work included
     20us-pool, 200us-pool  the same against ``multiprocessing.Pool.imap`` of two processes, by hand, into the same rows
     …-pool-singly          the same, with imap's default of one row in a piece of work
+    20us-spark, 200us-spark
+                           against one process through Spark: a batch read of one partition with spark.task.cpus=2
     parent-cpu             what a tuple there and back costs the parent: a bolt that passes rows on, less the topology
                            without it
     round-trip             one tuple there and back while nothing else is under way, from emit to ack
@@ -10,6 +12,7 @@
 The sides of a case take turns, and each has a warm worker or pool. Needs two cores: on a busy machine it says nothing.
 """
 
+import json
 import multiprocessing
 import statistics
 import time
@@ -24,6 +27,9 @@ import pyarrow as pa
 from benchmarks.harness.components import RangeSpout
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
+from benchmarks.harness.spark_session import spark_session
+from benchmarks.harness.written import rates_in_turn
+from pystorm_source import read
 from pystorm_source.api import Bolt, Spout, Topology, Tuple
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
@@ -41,6 +47,8 @@ BATCH = 10_000
 
 HEAVY = {"20us": (20, 100_000, 1.6), "200us": (200, 12_000, 1.85)}
 """Microseconds for each tuple, tuples of a run, the ratio that is asked for."""
+SPARK_HEAVY = {"20us": (400_000, 1.5), "200us": (40_000, 1.8)}
+"""Rows of a read, the ratio that is asked for. Fewer rows: what a read costs Spark shows."""
 POOL_ASKED = 1.2
 PARENT_MICROS_ASKED = 1.5
 ROUND_TRIP_MICROS_ASKED = 60.0
@@ -100,6 +108,20 @@ class Passes(Bolt):
 
     def process(self, tup: Tuple) -> None:
         self.emit(tup.values)
+
+
+class HeavyHere(Topology):
+    """For Spark's processes to import: two tasks of Heavy in the Spark task's own process."""
+
+    spout = Texts.spec()
+    last = Heavy.spec(inputs=[spout], par=PROCESSES)
+
+
+class HeavyPlaced(Topology):
+    """The same in two processes."""
+
+    spout = Texts.spec()
+    last = Heavy.spec(inputs=[spout], par=PROCESSES, processes=PROCESSES)
 
 
 def heavy(processes: int) -> type[Topology]:
@@ -209,6 +231,8 @@ def run(settings: Settings) -> Iterator[Record]:
     for case in HEAVY:
         if settings.wants(case) or settings.wants(f"{case}-pool"):
             yield from measure(case, settings)
+    if any(settings.wants(f"{case}-spark") for case in HEAVY):
+        yield from through_spark(settings)
     if settings.wants("parent-cpu"):
         yield parent_cpu(settings)
     if settings.wants("round-trip"):
@@ -250,6 +274,31 @@ def measure(case: str, settings: Settings) -> Iterator[Record]:
             asked=POOL_ASKED,
             note=None if settings.peers else "the peer was not asked for (--no-peers)",
         )
+
+
+def through_spark(settings: Settings) -> Iterator[Record]:
+    """Both sides of each case in turn, in one session."""
+    with spark_session(more={"spark.task.cpus": str(PROCESSES)}) as (spark, _):
+        for case, (rows, asked) in SPARK_HEAVY.items():
+            if not settings.wants(f"{case}-spark"):
+                continue
+            loops, rows = loops_of(HEAVY[case][0]), rows // 100 if settings.quick else rows
+            options = {"config": json.dumps({LOOPS: loops, "benchmark.rows": rows})}
+            sides = {
+                name: partial(read, spark, topology, options=options)
+                for name, topology in (("two", HeavyPlaced), ("one", HeavyHere))
+            }
+            seen = rates_in_turn(rows, settings.runs_of(3), sides)
+            yield record(
+                "processes",
+                f"{case}-spark",
+                seen["two"],
+                "rows/s",
+                peer="one process",
+                peer_values=seen["one"],
+                asked=asked,
+                loops=loops,
+            )
 
 
 def parent_cpu(settings: Settings) -> Record:

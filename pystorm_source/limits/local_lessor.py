@@ -69,6 +69,9 @@ class LocalLessor:
         """As ``Lessor``."""
         return self._states[permits.limit.name].breaker.open_until is not None
 
+    def leave(self, seconds: float) -> None:
+        """As ``Lessor``: no other process is told anything."""
+
 
 def log_opening(name: str, breaker: CircuitBreaker, now: float) -> None:
     """Says that a service is not called."""

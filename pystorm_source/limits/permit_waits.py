@@ -8,7 +8,7 @@ Threading law: any thread calls it.
 
 from threading import Lock
 from time import perf_counter_ns
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pystorm_source.limits.permits import Permits
 
@@ -21,8 +21,22 @@ class PermitTimes(NamedTuple):
     paused: int = 0
 
 
+class Waits(Protocol):
+    """The waits of one task for one limit, as others see them. ``waiting``: calls that wait now."""
+
+    @property
+    def waiting(self) -> int: ...
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the service is not called because its calls failed."""
+
+    def look(self) -> PermitTimes:
+        """Waits that go on count up to now."""
+
+
 class PermitWaits:
-    """The waits for one limit. ``waiting``: calls that wait now."""
+    """The waits for one limit, where its calls are made. ``waiting``: as ``Waits``."""
 
     def __init__(self, permits: Permits):
         self.permits = permits
@@ -31,15 +45,17 @@ class PermitWaits:
         self._was_open = False
         self._lock = Lock()
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """A component's state may be pickled: the engine's own attributes are left out."""
-        return type(None), ()
+    @property
+    def is_paused(self) -> bool:
+        """As ``Waits``."""
+        return self.permits.is_paused
 
     def begin(self) -> None:
         """A call begins to wait."""
         with self._lock:
             self._pass()
             self.waiting += 1
+            self._changed()
 
     def end(self, is_made: bool) -> None:
         """A call no longer waits. ``is_made``: it has its permit."""
@@ -47,11 +63,13 @@ class PermitWaits:
             self._pass()
             self.waiting -= 1
             self._calls += is_made
+            self._changed()
 
     def look(self) -> PermitTimes:
-        """Waits that go on count up to now."""
+        """As ``Waits``."""
         with self._lock:
             self._pass()
+            self._changed()
             return PermitTimes(self._calls, self._waited, self._paused)
 
     def _pass(self) -> None:
@@ -62,3 +80,30 @@ class PermitWaits:
         elif self.waiting:
             self._waited += now - self._since
         self._since, self._was_open = now, is_open
+
+    def _changed(self) -> None:
+        """With the lock held, behind each change."""
+
+
+class TaskWaits:
+    """The waits of one task for the limits that its calls have taken permits of."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, PermitWaits] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A component's state may be pickled: the engine's own attributes are left out."""
+        return type(None), ()
+
+    def of(self, permits: Permits) -> PermitWaits:
+        """Those for the limit of these permits."""
+        name = permits.limit.name
+        return self._known.get(name) or self._known.setdefault(name, self._new(permits))
+
+    def _new(self, permits: Permits) -> PermitWaits:
+        return PermitWaits(permits)
+
+    def used(self) -> dict[str, Waits]:
+        """By name of a limit. Guarantee: a copy is made at once, while a call in another thread may take the first
+        permit of a limit."""
+        return {**self._known}

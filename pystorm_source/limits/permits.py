@@ -40,6 +40,9 @@ class Lessor(Protocol):
     def is_open(self, permits: "Permits") -> bool:
         """Whether the circuit breaker is open, as far as it is known here: also while a probe is under way."""
 
+    def leave(self, seconds: float) -> None:
+        """Blocking, for so long at most: the process ends, and reports before that how its calls have ended."""
+
 
 class Waiter:
     """One call that waits. ``time``: of its permit, None until it has one. ``error``: why it never gets one.

@@ -1,10 +1,11 @@
-"""The limits of one worker, by name."""
+"""The limits of one process of a Spark task, by name: of its worker, or of all tasks in one child process."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Protocol
 
 from pystorm_source.clock import Clock
-from pystorm_source.errors import ArgumentError, given
+from pystorm_source.errors import ArgumentError, TopologyError, given
 from pystorm_source.limits.breaker import CircuitBreaker
 from pystorm_source.limits.local_lessor import LocalLessor
 from pystorm_source.limits.permits import Lessor, Permits
@@ -12,13 +13,25 @@ from pystorm_source.options import EngineOptions
 from pystorm_source.options.rate_limit import RateLimit, remedy_of_unknown
 
 
-class WorkerLimits:
-    """Those of ``topology.rate.limit``. Until ``lease_from`` the worker has each for itself alone."""
+class PermitPlace(Protocol):
+    """Where permits come from, as a worker tells its child processes. Picklable; equal ones are the same place."""
 
-    def __init__(self, options: EngineOptions, clock: Clock):
+    def lessor(self, options: EngineOptions, parts: Mapping[str, int]) -> Lessor:
+        """That of this process, there. ``parts``: as of ``WorkerLimits``."""
+
+
+class WorkerLimits:
+    """Those of ``topology.rate.limit``. Until ``lease_from`` the process has each for itself alone.
+
+    ``parts``: by limit, among how many processes a fixed share of a task is divided, this one included; a limit whose
+    permits this process takes only from elsewhere is left out. None: this process has all of each share.
+    """
+
+    def __init__(self, options: EngineOptions, clock: Clock, parts: Mapping[str, int] | None = None):
         limits = options.limits
-        breaker = breaker_of(options)
-        self._lessor: Lessor = LocalLessor(limits.values(), breaker, clock)
+        self._options = options
+        self._parts = dict.fromkeys(limits, 1) if parts is None else parts
+        self._lessor: Lessor = LocalLessor(shares(limits, self._parts), breaker_of(options), clock)
         self._permits = {name: Permits(limit, clock, self._lessor) for name, limit in limits.items()}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -28,6 +41,10 @@ class WorkerLimits:
     def __bool__(self) -> bool:
         return bool(self._permits)
 
+    def lease_at(self, place: PermitPlace) -> None:
+        """From now on permits come from there. Raises what ``place.lessor`` raises."""
+        self.lease_from(place.lessor(self._options, self._parts))
+
     def lease_from(self, lessor: Lessor) -> None:
         """From now on permits come from there."""
         self._lessor = lessor
@@ -35,17 +52,31 @@ class WorkerLimits:
             permits.lease_from(lessor)
 
     def lease_with(self, first: "WorkerLimits") -> None:
-        """From now on permits come from the lessor of another worker, which does not run beside this one."""
-        self.lease_from(first._lessor)
+        """From now on permits come from the lessor of another worker that has the same part and does not run beside
+        this one."""
+        if first._parts == self._parts:
+            self.lease_from(first._lessor)
+
+    def leave(self, seconds: float) -> None:
+        """Blocking, for so long at most: this process ends, and says before that how its calls have ended."""
+        self._lessor.leave(seconds)
 
     def permits(self, name: str) -> Permits:
-        """Those of a limit. Raises ArgumentError if there is none of that name."""
+        """Those of a limit. Raises ArgumentError if there is none of that name, TopologyError if this process has no
+        part of it."""
         found = self._permits.get(name)
         if found is None:
             raise ArgumentError(
                 f"limit({name!r}): topology.rate.limit names {_named(self._permits)}"
                 f"{remedy_of_unknown(str(name), self._permits)} Given: {given(name)}",
                 code="PYSTORM_INVALID_ARGUMENT",
+            )
+        if isinstance(self._lessor, LocalLessor) and name not in self._parts:
+            raise TopologyError(
+                f"limit({name!r}): a Spark task divides its share of a limit among the processes of the bolts that "
+                "name it, and this bolt leaves that to a function outside of its class: call self.limit in a method "
+                f"of the class, or give its spec limits=[{name!r}]. Given: {given(name)}",
+                code="PYSTORM_INVALID_TOPOLOGY",
             )
         return found
 
@@ -55,9 +86,9 @@ def breaker_of(options: EngineOptions) -> "partial[CircuitBreaker]":
     return partial(CircuitBreaker, options.breaker_percent / 100, options.breaker_pause_secs)
 
 
-def shares(limits: Mapping[str, RateLimit], tasks: int) -> Iterable[RateLimit]:
-    """What one of so many tasks may do of each."""
-    return [limit.shared(tasks) for limit in limits.values()]
+def shares(limits: Mapping[str, RateLimit], parts: Mapping[str, int], tasks: int = 1) -> Iterable[RateLimit]:
+    """What one process of one of so many tasks may do of each. ``parts``: as of ``WorkerLimits``."""
+    return [limits[name].shared(tasks * part) for name, part in parts.items()]
 
 
 def _named(names: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """Whether Spark counts as many cores for a task as its bolts' processes can use."""
 
 import logging
+import os
 
 from pyspark import TaskContext
 
@@ -12,7 +13,8 @@ _said: set[str] = set()
 
 
 def advise_of_cores(plan: Plan) -> None:
-    """Warns, once for each topology in a process, if the task at work has fewer cores than processes of bolts."""
+    """Warns, once for each topology in a process, if the task at work has fewer cores than processes of bolts. Where
+    each task has a process of its own (spark.python.worker.reuse=false), the first of a query says it for all."""
     placed = {each.name: min(each.processes, len(each.tasks)) for each in plan.components if each.processes}
     if not placed or plan.name in _said:
         return
@@ -21,6 +23,8 @@ def advise_of_cores(plan: Plan) -> None:
     if task is None or processes <= task.cpus():
         return
     _said.add(plan.name)
+    if "SPARK_REUSE_WORKER" not in os.environ and not _is_first(task):
+        return
     shown = ", ".join(f"{name!r} has {count}" for name, count in placed.items())
     logger.warning(
         "bolts of topology %r run in %d processes (%s), and Spark counts %d of its cores for a task, so tasks "
@@ -31,3 +35,8 @@ def advise_of_cores(plan: Plan) -> None:
         task.cpus(),
         processes,
     )
+
+
+def _is_first(task: TaskContext) -> bool:
+    batch = task.getLocalProperty("streaming.sql.batchId")
+    return task.partitionId() == 0 and task.attemptNumber() == 0 and batch in (None, "0")

@@ -96,7 +96,8 @@ class ComponentColumns(_CountColumns, frozen=True, kw_only=True, rename=_ON_THE_
     """A column for each count of ``records/counts`` that is reported, and those below. A column that is too short ends
     in zeros; one of zeros alone is left out. Seconds have six digits behind the point.
 
-    Per component: ``busiest_seconds``: of its busiest task, left out if each has one. ``emitted``: per stream, as
+    Per component: ``busiest_seconds``: of its busiest task, or process if it has some; left out if each has one
+    task. ``emitted``: per stream, as
     ``Plan.counted_streams`` has them; ``edges``: per subscription. ``execute``, ``complete``: place of a slot, calls in
     it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per component. ``stall_seconds``: by reason, of all
     tasks. ``cpu_seconds``: that the thread of all components computed; 0.0 if each has its own.

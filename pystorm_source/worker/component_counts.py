@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed, Executor
+from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.primitives.latency_histogram import LatencyHistogram
 from cython_core.queues.queues import BatchInserter
@@ -21,7 +22,7 @@ from cython_core.routing.stream_router import StreamRouter
 from pystorm_source.errors import TupleFailed, cut
 from pystorm_source.errors.user_frames import in_a_line, users_frames
 from pystorm_source.limits.permit_waits import PermitTimes
-from pystorm_source.plan.plan import Plan
+from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.records.counts import REPORTED, TaskCounts
 from pystorm_source.records.stall_reasons import REASONS
 from pystorm_source.worker.component_columns import (
@@ -104,6 +105,9 @@ class ComponentMeter:
                 executor.pending_high_mark = executor.unsettled
             elif isinstance(executor, AsyncExecutor):
                 executor.pending_high_mark = executor.in_flight
+            elif isinstance(executor, RemoteExecutor):
+                executor.away_high_mark = executor.tuples_away
+                executor.unread_high_mark = executor.tuples_unread
         return self.look() if last is None else last
 
     def look(self) -> Look:
@@ -160,7 +164,8 @@ class ComponentMeter:
         of: list[list[TaskCounts]] = [[] for _ in range(size)]
         for place, own in zip(self._place, tasks, strict=True):
             of[place].append(own)
-        sums, busiest = [reduce(add, own) for own in of], [max(each.busy_seconds for each in own) for own in of]
+        sums = [reduce(add, own) for own in of]
+        busiest = [_busiest_seconds(*each) for each in zip(self._plan.components, of, strict=True)]
         columns: dict[str, Any] = {name: column([getattr(own, name) for own in sums]) for name in REPORTED}
         columns["busiest_seconds"] = column(busiest) if column(busiest) != columns["busy_seconds"] else ()
         columns["stall_seconds"] = self._stalls(before, after)
@@ -169,7 +174,7 @@ class ComponentMeter:
         columns |= _latencies("execute", before.execute, after.execute)
         columns |= _latencies("complete", before.complete, after.complete)
         if self._plan.options.scheduler == "inline" and before.thread == after.thread:
-            busy = sum(columns["busy_seconds"]) * NANOS
+            busy = (sum(columns["busy_seconds"]) - sum(columns["process_seconds"])) * NANOS
             delayed = min(0.9, max(0, after.delay - before.delay) / max(1, busy))
             # As if no other process had held the processor meanwhile.
             columns["cpu_seconds"] = round(min(busy, (after.cpu - before.cpu) / (1 - delayed)) / NANOS, 6)
@@ -182,7 +187,7 @@ class ComponentMeter:
         stalls: dict[str, list[float]] = {reason: [0.0] * len(self._plan.components) for reason in REASONS}
         for place, old, new in zip(self._place, before.times, after.times, strict=True):
             for reason, nanos in new.stalls.items():
-                stalls[reason][place] += (nanos - old.stalls[reason]) / NANOS
+                stalls[reason][place] += max(0, nanos - old.stalls[reason]) / NANOS
         return {reason: seconds for reason, own in stalls.items() if (seconds := column(own))}
 
     def _limits(self, before: Look, after: Look) -> tuple[LimitDelta, ...]:
@@ -225,6 +230,13 @@ class ComponentMeter:
             if new is not old
         }
         return tuple(found.values())
+
+
+def _busiest_seconds(component: ComponentPlan, tasks: Sequence[TaskCounts]) -> float:
+    """Of its busiest process, if it has some, else of its busiest task. ``tasks``: their counts, in their order."""
+    if not component.processes:
+        return max(each.busy_seconds for each in tasks)
+    return component.busiest_process(dict(zip(component.tasks, (each.process_seconds for each in tasks), strict=True)))
 
 
 def failed_columns(columns: ComponentColumns | None, plan: Plan, error: Exception, wall: float) -> ComponentColumns:

@@ -9,21 +9,18 @@ Threading law: one thread turns it; any thread may write to ``wake_fd``.
 """
 
 import asyncio
-import heapq
 import importlib
 import importlib.util
 import os
-import selectors
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import Context
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from cython_core.arrow.row_error import coded
-from pystorm_source.clock import Clock, SystemClock
+from cython_core.links.link_end import LinkEnd
 
 NEVER = float("inf")
-LOOK_SECONDS = 0.001
 
 
 class Sleeper(Protocol):
@@ -36,8 +33,24 @@ class Sleeper(Protocol):
         """The loop is awake."""
 
 
+class Link(Sleeper, Protocol):
+    """A task in another process."""
+
+    end: LinkEnd
+    pidfd: int
+
+    def rung(self) -> None:
+        """The end's eventfd can be read."""
+
+    def ended(self) -> None:
+        """The process has ended."""
+
+
 class EventLoop:
-    """``kind``: uvloop, asyncio, or auto: uvloop if it is installed. The loop is made for its first holder."""
+    """``kind``: uvloop, asyncio, or auto: uvloop if it is installed. The loop is made for its first holder. A thread
+    without coroutines, which waits for links alone, has a LinkWait instead."""
+
+    has_callbacks = True  # which may be a component's, and may last
 
     def __init__(self, kind: Literal["auto", "asyncio", "uvloop"] = "auto"):
         self._kind = kind
@@ -128,6 +141,28 @@ class EventLoop:
         """It is asked no more."""
         self._sleepers.remove(sleeper)
 
+    def watch(self, link: Link) -> None:
+        """What its process sends, and its end, ends a wait."""
+        self.add_sleeper(link)
+        if link.pidfd >= 0:
+            self.add_reader(link.end.own_fd, partial(self._call, link.rung))
+            self.add_reader(link.pidfd, partial(self._end, link))
+
+    def unwatch(self, link: Link) -> None:
+        """It ends no wait any more."""
+        self.remove_sleeper(link)
+        if link.pidfd >= 0:
+            self.remove_reader(link.end.own_fd)
+            self.remove_reader(link.pidfd)
+
+    def _call(self, rung: Callable[[], None]) -> None:
+        rung()
+        self.wake()
+
+    def _end(self, link: Link) -> None:
+        self.remove_reader(link.pidfd)
+        self._call(link.ended)
+
     def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
         """The callback runs in turns and waits in which the file can be read."""
         self._opened().add_reader(fd, callback)
@@ -214,103 +249,3 @@ def _alone() -> Iterator[None]:
         asyncio._set_running_loop(outer)
         if swap is not None:
             swap(outer, task)
-
-
-class ManualEventLoop(EventLoop):
-    """An event loop by a clock that stands still until it is advanced. If the loop waits for timers only, a wait
-    advances the clock, unless ``others`` do; if it may also wait for sockets or threads, the machine's time passes on
-    it, too."""
-
-    def __init__(self, clock: Clock, others: bool):
-        super().__init__()
-        self._clock = clock
-        self._others = others
-
-    @property
-    def next_timer(self) -> float:
-        return self._timed().next_timer()
-
-    @property
-    def waits_for_world(self) -> bool:
-        return self._timed().waits_for_world()
-
-    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        looks = self._timed().looks
-        others, looks.others = looks.others, False  # they wait for the end of this call
-        try:
-            return super().run(coroutine)
-        finally:
-            looks.others = others
-
-    def _timed(self) -> "_TimedLoop":
-        loop = self._opened()
-        assert isinstance(loop, _TimedLoop)
-        return loop
-
-    def _new_loop(self) -> asyncio.AbstractEventLoop:
-        return _TimedLoop(self._clock, self._others)
-
-
-class _TimedLoop(asyncio.SelectorEventLoop):
-    """asyncio's, by that clock."""
-
-    OWN_FILES = 2  # to be woken: asyncio's pipe and ours
-
-    def __init__(self, clock: Clock, others: bool):
-        self._clock = clock
-        self._jobs = 0
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
-        self.looks = _TimedSelector(self, clock, others)
-        super().__init__(self.looks)
-
-    def time(self) -> float:
-        return self._clock.monotonic()
-
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        timer = super().call_at(when, callback, *args, context=context)
-        heapq.heappush(self._timers, (when, id(timer), timer))
-        return timer
-
-    def run_in_executor(self, *args: Any) -> "asyncio.Future[Any]":  # type: ignore[override]
-        future = super().run_in_executor(*args)
-        self._jobs += 1
-        future.add_done_callback(self._job_done)
-        return future
-
-    def _job_done(self, _: Any) -> None:
-        self._jobs -= 1
-
-    def next_timer(self) -> float:
-        while self._timers and (self._timers[0][2].cancelled() or self._timers[0][0] <= self.time()):
-            heapq.heappop(self._timers)
-        return self._timers[0][0] if self._timers else NEVER
-
-    def waits_for_world(self) -> bool:
-        return self._jobs > 0 or len(self.looks.get_map()) > self.OWN_FILES
-
-
-class _TimedSelector(selectors.DefaultSelector):
-    """Waits by that clock."""
-
-    def __init__(self, loop: _TimedLoop, clock: Clock, others: bool):
-        super().__init__()
-        self._loop = loop
-        self._clock = clock
-        self.others = others
-        self._machine = SystemClock()
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if ready or timeout == 0:
-            return ready
-        if timeout is not None and not self.others and not self._loop.waits_for_world():
-            self._clock.sleep(timeout)
-            return []
-        began, shown = self._machine.monotonic(), self._clock.monotonic()
-        ready = super().select(LOOK_SECONDS)
-        passed = self._machine.monotonic() - began - (self._clock.monotonic() - shown)
-        if passed > 0 and self._loop.waits_for_world():
-            self._clock.sleep(passed)
-        return ready

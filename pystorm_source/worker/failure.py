@@ -75,6 +75,16 @@ class GivenUp(ComponentFailed):
         self.remedy = remedy
 
 
+class SpoutUnavailable(ComponentFailed):
+    """A source was busy for longer than ``spout.unavailable.timeout``, ``given``. ``task``: 0 on the driver."""
+
+    def __init__(self, component: str, task: int, method: str, attempts: int, seconds: float, given: str):
+        super().__init__(component, task, method, None, -1)
+        self.attempts = attempts
+        self.seconds = seconds
+        self.given = given
+
+
 def failed(
     spout: tuple[str, int], values: Any, source: tuple[str, str], offset: int, attempts: int, blame: Blame | None
 ) -> Failed:
@@ -130,6 +140,8 @@ def _otherwise(cause: Exception) -> str:
 
 def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, the run."""
+    if isinstance(failure, SpoutUnavailable):
+        return _unavailable(failure, where)
     lost = failure.failed if isinstance(failure, GivenUp) else None
     cause = failure.__cause__
     method = failure.method if failure.tuple is None else _method(failure.method, source_of(failure.tuple))
@@ -151,6 +163,23 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
         event = f"{event.partition(' raised ')[0]} raised {in_a_line(cause)}"
     error.component = component
     return _with_parts(error, subject + event, "; ".join(filter(None, [input_, here])), remedy)
+
+
+def _unavailable(failure: SpoutUnavailable, where: str) -> TupleFailed:
+    cause = failure.__cause__
+    place = "on the driver" if failure.task == 0 else f"task {failure.task}"
+    subject = f"component {failure.component!r}, {place}: {failure.method}() raised "
+    attempts = f"{failure.attempts} attempts in {failure.seconds:,.0f} s"
+    if where:
+        attempts += f"; in {where}"
+    remedy = (
+        "bring the source back and start again: a query with a checkpoint goes on where it was; or wait for it longer, "
+        f"by spout.unavailable.timeout. Given: {failure.given!r}"
+    )
+    what = subject + ("an exception" if cause is None else said(cause))
+    error = TupleFailed(f"{what}; {attempts}; {remedy}", code="PYSTORM_SPOUT_UNAVAILABLE")
+    error.component = failure.component
+    return _with_parts(error, subject + ("an exception" if cause is None else in_a_line(cause)), attempts, remedy)
 
 
 def _remedy_of_start(cause: BaseException | None) -> str:

@@ -17,6 +17,10 @@ class FailureRules:
     def __reduce__(self) -> tuple[type["FailureRules"], tuple[dict[str, str]]]:
         return type(self), (self._table,)
 
+    def retries(self, error: BaseException) -> bool:
+        """Whether the table calls the exception worth a retry."""
+        return bool(self._table) and self.verdict(error) == "retry"
+
     def verdict(self, error: BaseException) -> str | None:
         """``retry`` or ``never``; None if the table does not name the exception."""
         for kind in type(error).__mro__:

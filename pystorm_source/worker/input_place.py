@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from cython_core.tuples.tuple import Tuple, offset_of_tree
+
 
 class InputPlace:
     """Of one worker; its components ask it. ``prefix``: what is in front of spout and partition, such as the topology's
@@ -26,6 +28,16 @@ class InputPlace:
         self._spout = self._partition = ""
         self._several = False
         self.key_of = None
+
+    def key_of_tuple(self, tup: Tuple) -> str | None:
+        """Of the input row that it stems from; None if it stems from several, or from none that has a key."""
+        offset = offset_of_tree(tup)
+        return self.key(offset) if offset >= 0 else None
+
+    @property
+    def refuses(self) -> bool:
+        """Whether rows have no key, although they have offsets."""
+        return bool(self.refused) and self.key_of is None
 
     def key(self, offset: int) -> str | None:
         """Of the input row at that offset; None if no single spout is read, or a spout that has no offsets."""

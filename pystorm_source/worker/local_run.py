@@ -8,6 +8,7 @@ As in Spark no worker sees the tuples of two spouts, or of two partitions. The w
 stay warm for the next range of their partition. ``together``: one worker runs all spouts at once, as Storm does.
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -118,7 +119,7 @@ class LocalRun:
         self.plan = plan
         self.clock = clock or SystemClock()
         self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in captured}
-        self.unread = Unread(plan, component_clock, commits)
+        self.unread = Unread(plan, component_clock, commits, self.clock)
         self.without_offsets = tuple(spout.name for spout in plan.spouts if not spout.is_partitioned)
         self.together = together
         self.micro_batches = 0
@@ -261,9 +262,10 @@ class LocalRun:
 
     def stop(self) -> None:
         """Gives the components up: those of the workers, and those that stand for the driver's."""
-        for warm in self._warm.values():
-            warm.worker.stop()
-        self.unread.cleanup()
+        with contextlib.ExitStack() as each:  # one that is interrupted leaves no other one behind
+            each.callback(self.unread.cleanup)
+            for warm in reversed(self._warm.values()):
+                each.callback(warm.worker.stop)
 
     def _new_worker(self, task: LocalTask) -> Warm:
         worker = new_worker(self.plan, self._output, self.clock, self._seed)
@@ -279,11 +281,6 @@ class LocalRun:
         if self._prepare is not None:
             self._prepare(worker, task)
         return warm
-
-
-def limits_of(plan: Plan, clock: Clock) -> WorkerLimits:
-    """Limits that the workers of several runs, one after the other, can lease with: a stage is no new start."""
-    return WorkerLimits(plan.options, clock)
 
 
 def _counts_of(worker: Worker) -> Counts:

@@ -114,6 +114,9 @@ class LocalStatus:
         for name, counts in now.items():
             if counts.get("pending_requests"):
                 return Status("waiting", f"waiting for {_requests(counts)} of {name!r}", name)
+            if away := counts.get("away"):
+                text = f"waiting for the process of {name!r}, which has {_counted(away)}{_limited(counts)}"
+                return Status("waiting", text, name)
         if asks := self._spout_without_end():
             text = f"waiting for {asks!r}: next_tuple() emits nothing and has not returned False, which ends its range"
             return Status("waiting", text, asks)
@@ -164,13 +167,21 @@ def _stalled(component: str, why: str) -> Status:
     return Status("stalled", f"stalled by {component!r}: {why}", component)
 
 
+def _counted(tuples: int) -> str:
+    return f"{tuples:,} tuple{'' if tuples == 1 else 's'}"
+
+
 def _requests(counts: Mapping[str, Any]) -> str:
+    return f"{counts['pending_requests']:,} requests{_limited(counts)}"
+
+
+def _limited(counts: Mapping[str, Any]) -> str:
     waiting = [
-        f", {each['waiting']:,} wait for a permit of {name!r}"
+        f", {each['waiting']:,} wait{'s' if each['waiting'] == 1 else ''} for a permit of {name!r}"
         for name, each in counts.get("permits", {}).items()
         if each["waiting"]
     ]
-    return f"{counts['pending_requests']:,} requests{''.join(waiting)}"
+    return "".join(waiting)
 
 
 def _queue(counts: Mapping[str, Any]) -> str:

@@ -43,7 +43,7 @@ from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.executor import Executor, end_run
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler
-from pystorm_source.errors import InternalError
+from pystorm_source.errors import InternalError, TupleFailed
 from pystorm_source.worker.component_calls import ComponentCalls
 from pystorm_source.worker.unawaited import await_left, tasks_left
 
@@ -68,8 +68,21 @@ class MicroBatch:
         self._opened: list[SpoutExecutor] = []
 
     def open(self, spout: SpoutExecutor, partition: str, start: int, end: int) -> None:
-        """The spout reads offsets [start, end) of a partition. Called by ``opening``."""
-        self._calls.call(spout, "open", spout.instance.open, partition, start, end)
+        """The spout reads offsets [start, end) of a partition. Called by ``opening``.
+
+        Blocking while its source is busy: nothing else runs before the spouts of a micro-batch are open.
+        """
+        while True:
+            try:
+                self._calls.call(spout, "open", spout.instance.open, partition, start, end)
+                break
+            except TupleFailed as failed:
+                if not spout.outage.passes(failed.__cause__):
+                    raise
+                with self._calls.turns():
+                    spout.outage.note("open", failed.__cause__)
+            spout.pause()
+        spout.outage.end()
         self._opened.append(spout)
 
     def read(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:

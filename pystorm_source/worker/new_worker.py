@@ -4,6 +4,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.processes.children import Children
+from pystorm_source.worker.processes.process_limits import limits_of
 from pystorm_source.worker.worker import Worker
 
 
@@ -15,9 +16,10 @@ def new_worker(plan: Plan, output: OutputPlan, clock: Clock | None = None, seed:
     clock = clock or SystemClock()
     if not any(component.processes for component in plan.components):
         return Worker(plan, output, clock, seed)
-    children = Children(plan, clock)
+    limits = limits_of(plan, clock)
+    children = Children(plan, clock, limits)
     try:
-        return Worker(plan, output, clock, seed, children)
+        return Worker(plan, output, clock, seed, children, limits)
     except BaseException:
         children.close()
         raise

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from cython_core.executors.executor import Executor
 from cython_core.primitives.latency_histogram import LatencyHistogram
+from pystorm_source.plan.plan import ComponentPlan
 from pystorm_source.records.counts import ROWS
 from pystorm_source.worker.run_counts import QUANTILES
 from pystorm_source.worker.task_counts import NANOS, task_counts
@@ -70,6 +71,17 @@ def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
     if "batch_fill" in both:
         both["batch_fill"] = _fill(both)
     return both
+
+
+def busy_seconds(component: ComponentPlan, counts: Mapping[str, Any], scheduler: str) -> float:
+    """Seconds for which a component was busy, as its capacity counts them: under ``inline`` its tasks share one thread,
+    under ``threads`` the busiest one counts, and of a bolt with ``processes=`` the busiest process. ``counts``: of the
+    component, in a report."""
+    tasks: Mapping[str, Mapping[str, Any]] = counts.get("tasks", {})
+    if component.processes:
+        return component.busiest_process({int(task): each.get("process_seconds", 0.0) for task, each in tasks.items()})
+    busy = [0.0, *(each.get("busy_seconds", 0.0) for each in tasks.values())]
+    return float(sum(busy) if scheduler == "inline" else max(busy))
 
 
 def _united_tasks(tasks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from operator import attrgetter
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
+from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.records.counts import TaskCounts
 from pystorm_source.worker.task_times import TaskTimes
@@ -46,6 +47,11 @@ _OF_ASYNC_BOLTS = {
     "pending_high_mark": "pending_high_mark",
     "request_limit": "max_pending",
 }
+_OF_REMOTE_BOLTS = {
+    "away": "tuples_away",
+    "away_high_mark": "away_high_mark",
+    "unread_high_mark": "unread_high_mark",
+}
 """Count → where an executor has it."""
 
 _SLOTS = tuple(
@@ -55,6 +61,7 @@ _SLOTS = tuple(
         (SpoutExecutor, _OF_SPOUTS),
         (BoltExecutor, _OF_BOLTS),
         (AsyncExecutor, _OF_ASYNC_BOLTS),
+        (RemoteExecutor, _OF_REMOTE_BOLTS),
     )
 )
 
@@ -76,4 +83,5 @@ def task_counts(executor: Executor, times: TaskTimes, in_run: bool = False) -> T
         read["queue_population"] = len(executor.queue) + sum(map(len, executor.readers or ()))
         if in_run:
             read["queue_high_mark"] = executor.queue.recent_high_mark
-    return TaskCounts(busy_seconds=times.busy / NANOS, **read)
+    in_process = executor.process_busy if isinstance(executor, RemoteExecutor) else 0
+    return TaskCounts(busy_seconds=times.busy / NANOS, process_seconds=in_process / NANOS, **read)

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.executor import Executor
-from pystorm_source.limits.permit_waits import PermitTimes, PermitWaits
-from pystorm_source.records.stall_reasons import CIRCUIT_BREAKER, RATE_LIMIT
+from cython_core.executors.remote_executor import RemoteExecutor
+from pystorm_source.limits.permit_waits import PermitTimes, TaskWaits, Waits
+from pystorm_source.records.stall_reasons import CIRCUIT_BREAKER, PROCESSES, RATE_LIMIT
 
 
 class TaskTimes(NamedTuple):
@@ -24,19 +25,22 @@ def task_times(executor: Executor) -> TaskTimes:
     waited = sum(each.waited for each in permits.values())
     paused = sum(each.paused for each in permits.values())
     busy: int = executor.times.busy
-    if not isinstance(executor, AsyncExecutor):  # whose requests wait outside of its turns
+    stalls = executor.times.stalls | {RATE_LIMIT: waited, CIRCUIT_BREAKER: paused}
+    if isinstance(executor, RemoteExecutor):  # whose process counts its calls without these waits
+        left = waited + paused
+        for reason in PROCESSES:  # meanwhile its tuples wait for permits, and not for the process
+            explained = min(left, stalls[reason])
+            stalls[reason] -= explained
+            left -= explained
+    elif not isinstance(executor, AsyncExecutor):  # whose requests wait outside of its turns
         busy = max(0, busy - waited - paused)
-    return TaskTimes(busy, executor.times.stalls | {RATE_LIMIT: waited, CIRCUIT_BREAKER: paused}, permits)
+    return TaskTimes(busy, stalls, permits)
 
 
 def requests_text(executors: Iterable[AsyncExecutor]) -> str:
     """``116 requests, 114 wait for a permit of 'prices'``."""
-    requests, waiting = 0, dict[str, list[PermitWaits]]()
-    for executor in executors:
-        requests += executor.in_flight
-        for name, waits in permit_waits(executor).items():
-            waiting.setdefault(name, []).append(waits)
-    return f"{requests:,} requests{''.join(_waiting_text(name, waits) for name, waits in waiting.items())}"
+    several = list(executors)
+    return f"{sum(executor.in_flight for executor in several):,} requests{waiting_text(several)}"
 
 
 def permit_text(executor: Executor) -> str:
@@ -47,19 +51,27 @@ def permit_text(executor: Executor) -> str:
     return ""
 
 
-def _paused_text(waits: list[PermitWaits]) -> str:
-    return ", whose circuit breaker is open" if any(each.permits.is_paused for each in waits) else ""
+def waiting_text(executors: Iterable[Executor]) -> str:
+    """``, 114 wait for a permit of 'prices'``, of the calls of all these tasks; empty if none waits."""
+    waiting = dict[str, list[Waits]]()
+    for executor in executors:
+        for name, waits in permit_waits(executor).items():
+            waiting.setdefault(name, []).append(waits)
+    return "".join(_waiting_text(name, waits) for name, waits in waiting.items())
 
 
-def _waiting_text(name: str, waits: list[PermitWaits]) -> str:
+def _paused_text(waits: list[Waits]) -> str:
+    return ", whose circuit breaker is open" if any(each.is_paused for each in waits) else ""
+
+
+def _waiting_text(name: str, waits: list[Waits]) -> str:
     calls = sum(each.waiting for each in waits)
     if not calls:
         return ""
     return f", {calls:,} wait{'s' if calls == 1 else ''} for a permit of {name!r}{_paused_text(waits)}"
 
 
-def permit_waits(executor: Executor) -> dict[str, PermitWaits]:
+def permit_waits(executor: Executor) -> dict[str, Waits]:
     """By name of a limit; none for a component that is no bolt of ours."""
-    # Guarantee: a copy is made at once, while a call in another thread may take the first permit of a limit.
-    waits = getattr(executor.instance, "_pystorm_permits", None)
-    return dict(waits) if waits else {}
+    waits: TaskWaits | None = getattr(executor.instance, "_pystorm_permits", None)
+    return {} if waits is None else waits.used()

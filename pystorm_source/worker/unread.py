@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import checked_snapshot
-from pystorm_source.clock import Clock
+from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import PystormError
 from pystorm_source.errors.user_frames import shown
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.failure import driver_call
+from pystorm_source.worker.source_outage import SourceOutage
 
 logger = logging.getLogger("pystorm.worker")
 
@@ -39,7 +40,8 @@ class Asked(NamedTuple):
 
 class Unread:
     """The unread part of the partitioned spouts of ``plan``. ``clock`` replaces their clocks if it is given; without
-    ``commits`` spouts do not learn what is read.
+    ``commits`` spouts do not learn what is read. By ``engine_clock`` a look waits for sources that are busy, and no
+    commit does.
 
     ``backlog``: offsets that were there at the last look and are not read yet. ``found``: whether there were any at
     some look. ``grown``: the spouts that had more offsets at a later look than at their first one. ``asked``: the call
@@ -48,7 +50,7 @@ class Unread:
     Raises TupleFailed if a spout raises, TopologyError if its answer makes no sense; errors of this package unchanged.
     """
 
-    def __init__(self, plan: Plan, clock: Clock | None = None, commits: bool = True):
+    def __init__(self, plan: Plan, clock: Clock | None = None, commits: bool = True, engine_clock: Clock | None = None):
         self._plan = plan
         self._clock = clock
         self._commits = commits
@@ -58,6 +60,9 @@ class Unread:
         self._state: dict[str, Mapping[str, int | str]] = {}
         self._committed: dict[str, dict[str, int]] = {}
         self._names = [component.name for component in plan.spouts if component.is_partitioned]
+        self._looks, self._refusals = (
+            {name: _outage(plan, name, engine_clock or SystemClock()) for name in self._names} for _ in range(2)
+        )
         self.backlog = 0
         self.found = False
         self.grown: set[str] = set()
@@ -67,8 +72,8 @@ class Unread:
         """Asks every spout for its heads; whether anything is unread."""
         for name in self._names:
             known = self._known.setdefault(name, {})
-            with self._asked(name, "snapshot") as spout:
-                answer = spout.snapshot(dict(known), dict(self._state.get(name, {})))
+            while (answer := self._snapshot(name, known)) is None:
+                self._looks[name].sleep()
             heads = checked_snapshot(name, answer).heads
             self._state[name] = dict(answer.state)
             for partition in answer.retired:
@@ -111,8 +116,7 @@ class Unread:
     def done(self, ranges: Iterable[Range]) -> None:
         """These are read. Commits the ranges of the round before to the spouts, one round late, as Spark does."""
         for name, offsets in self._committed.items() if self._commits else ():
-            with self._asked(name, "commit") as spout:
-                spout.commit(dict(offsets))
+            self._commit(name, offsets)
         self._committed = {}
         for name, partition, start, end in ranges:
             self.backlog -= end - start
@@ -136,6 +140,19 @@ class Unread:
         known = self._known
         return [head - known[name].get(each, head) for name in self._names for each, head in self._heads[name].items()]
 
+    def _snapshot(self, name: str, known: Mapping[str, int]) -> Any:
+        """None: its source is busy."""
+        answers = []
+        with self._asked(name, "snapshot", self._looks[name]) as spout:
+            answers.append(spout.snapshot(dict(known), dict(self._state.get(name, {}))))
+        return answers[0] if answers else None
+
+    def _commit(self, name: str, offsets: Mapping[str, int]) -> None:
+        """The next one has later offsets if this one is refused."""
+        if not self._refusals[name].rests():
+            with self._asked(name, "commit", self._refusals[name]) as spout:
+                spout.commit(dict(offsets))
+
     def _left(self, name: str) -> list[str]:
         heads = self._heads.get(name, {})
         return [partition for partition, at in self._known.get(name, {}).items() if at < heads.get(partition, at)]
@@ -154,7 +171,9 @@ class Unread:
         return head
 
     @contextmanager
-    def _asked(self, name: str, method: str) -> Iterator[PartitionedSpout]:
+    def _asked(self, name: str, method: str, outage: SourceOutage | None = None) -> Iterator[PartitionedSpout]:
+        """With an ``outage`` an exception that says that the source is busy is noted there, and goes no further."""
+        busy: Exception | None = None
         try:
             spout = self._spouts.get(name)
             if spout is None:
@@ -163,9 +182,18 @@ class Unread:
                     spout = self._spouts[name] = self._build(name)
             self.asked = Asked(name, method)
             with driver_call(name, method):
-                yield spout
+                try:
+                    yield spout
+                except Exception as error:
+                    if outage is None or not outage.passes(error):
+                        raise
+                    busy = error
         finally:
             self.asked = None
+        if outage is not None and busy is not None:
+            outage.note_on_driver(method, busy)
+        elif outage is not None:
+            outage.end()
 
     def _build(self, name: str) -> PartitionedSpout:
         component = self._plan.component(name)
@@ -174,6 +202,11 @@ class Unread:
         context = self._plan.context_of(name, component.tasks[0], "driver")
         spout._start(self._plan.conf_of(component), context)
         return spout
+
+
+def _outage(plan: Plan, name: str, clock: Clock) -> SourceOutage:
+    options = plan.component(name).options
+    return SourceOutage(name, 0, options, clock, options.retry_rules)
 
 
 def give_clock(component: Any, clock: Clock | None) -> None:

@@ -8,7 +8,9 @@
 Executors pay nothing for it: they keep the component that is in a call and the number of calls and turns anyhow, and
 the thread reads these with the interpreter's lock held. It sleeps while no worker is at work, and keeps none alive.
 
-A call that holds the interpreter's lock for ever (a loop in compiled code) keeps this thread from looking, too.
+A call that holds the interpreter's lock for ever (a loop in compiled code) keeps this thread from looking, too. In a
+child process that is noticed: its watchdog counts its looks in memory that its parent sees, and the parent's watchdog
+names a process that has work and counts no more, because it is stopped, or holds that lock.
 
 Threading law: ``watching`` is for any thread, the rest is the watchdog's own.
 """
@@ -19,7 +21,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Protocol
@@ -60,7 +62,14 @@ class Watched(Protocol):
 
     def calls(self) -> Sequence[Call]: ...
 
+    def calls_away(self) -> Sequence[Call]: ...
+
     def place_of_run(self) -> str: ...
+
+
+SILENT_SECONDS = LOOKS * LONGEST_SECONDS
+"""A child process that has counted no look for so long is silent, whatever the time-out is. Less: one that waits for
+a processor is named. More: the warning comes later."""
 
 
 class LongCall(NamedTuple):
@@ -125,6 +134,14 @@ def _progress(executor: Any) -> tuple[Any, ...]:
     return (executor.component, executor.task, executor.executed, executor.acks, executor.fails, ticks)
 
 
+class _Watch(NamedTuple):
+    """``away``: of tasks in child processes."""
+
+    worker: "weakref.ref[Watched]"
+    calls: CallTimes
+    away: CallTimes
+
+
 class Watchdog:
     """Looks after the workers of this process, by a daemon thread that begins with the first one."""
 
@@ -136,7 +153,8 @@ class Watchdog:
     def _forget(self) -> None:
         """Order: in a forked process, whose parent's threads are not there and may have held the lock."""
         self._changed = threading.Condition()
-        self._workers: dict[int, tuple[weakref.ref[Watched], CallTimes]] = {}
+        self._workers: dict[int, _Watch] = {}
+        self._count: Callable[[], None] = lambda: None
         self._entered = 0
         self._thread: threading.Thread | None = None
         self._sleeps_for: float | None = None  # None: until a worker comes
@@ -155,16 +173,22 @@ class Watchdog:
         """The calls of a worker that are under way, each with the seconds that it has lasted at least. Any thread may
         ask."""
         now = self._clock.monotonic()
-        for reference, times in list(self._workers.values()):
-            if reference() is worker:
-                return times.lasting(worker.calls(), now)
+        for watch in list(self._workers.values()):
+            if watch.worker() is worker:
+                return watch.calls.lasting(worker.calls(), now)
         return CallTimes(worker.call_seconds).lasting(worker.calls(), now)
+
+    def count_looks(self, count: Callable[[], None]) -> None:
+        """In a child process: ``count`` is called at each look, as long as there is a worker."""
+        self._count = count
 
     def _enter(self, worker: Watched) -> int:
         with self._changed:
             self._entered += 1
             watch = self._entered
-            self._workers[watch] = (weakref.ref(worker), CallTimes(worker.call_seconds))
+            seconds = worker.call_seconds
+            away = CallTimes(max(seconds, SILENT_SECONDS))
+            self._workers[watch] = _Watch(weakref.ref(worker), CallTimes(seconds), away)
             if self._thread is None:
                 self._start()
             elif self._sleeps_for is None or _interval(worker.call_seconds) < self._sleeps_for:
@@ -197,12 +221,13 @@ class Watchdog:
         with self._changed:
             # Order: copied first. A run that ends as garbage leaves in the thread that collects it, which may be this
             # one.
-            seconds = [times.seconds for _, times in list(self._workers.values())]
+            seconds = [watch.calls.seconds for watch in list(self._workers.values())]
             self._sleeps_for = min(map(_interval, seconds), default=None)
             self._changed.wait(self._sleeps_for)
             watched = list(self._workers.values())
-        for reference, times in watched:
-            self._look(reference, times)
+        self._count()
+        for watch in watched:
+            self._look(watch)
 
     def _complain(self) -> None:
         """Logged once: a fault of one look repeats in the next."""
@@ -210,14 +235,17 @@ class Watchdog:
             self._complained = True
             logger.exception("the calls of a worker cannot be inspected; this is logged once")
 
-    def _look(self, reference: "weakref.ref[Watched]", times: CallTimes) -> None:
+    def _look(self, watch: _Watch) -> None:
         """Order: a call of its own, so that nothing of the worker is kept while the thread sleeps."""
-        worker = reference()
+        worker = watch.worker()
         if worker is None:
             return
         try:
-            for call in times.look(worker.calls(), self._clock.monotonic()):
+            now = self._clock.monotonic()
+            for call in watch.calls.look(worker.calls(), now):
                 logger.warning("%s", text_of(call, worker.place_of_run()))
+            for call in watch.away.look(worker.calls_away(), now):
+                logger.warning("%s", text_of_silent(call, worker.place_of_run()))
         except Exception:
             self._complain()
 
@@ -235,6 +263,15 @@ def text_of(call: LongCall, where: str) -> str:
     text += f", where it {waits}" if (waits := permit_text(executor)) else ""
     text += place(tup, offset) + (f"; in {where}" if where else "")
     return f"{text}. It is at:\n{cut(''.join(stack), LONGEST_TRACEBACK)}".rstrip() if stack else text
+
+
+def text_of_silent(call: LongCall, where: str) -> str:
+    """Names component, task, process, time and the tuple that has been there for longest."""
+    executor: Any = call.executors[0]
+    what = executor.link.doing
+    text = f"component {executor.component!r}, task {executor.task}: its process {executor.link.pid}"
+    text += f" has not answered for {call.seconds:.3g} s" + (f": {what}" if what else "")
+    return text + place(*executor.at_work) + (f"; in {where}" if where else "")
 
 
 def longest_calls(executors: Iterable[Executor]) -> dict[Executor, int]:
@@ -315,3 +352,4 @@ def _waits(thread: int) -> bool:
 _watchdog = Watchdog()
 watching = _watchdog.watching
 calls_of = _watchdog.calls_of
+count_looks = _watchdog.count_looks

@@ -11,8 +11,10 @@ from cython_core.executors.arrow_executor import ArrowExecutor
 from cython_core.executors.async_executor import AsyncBase, AsyncExecutor
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
+from cython_core.executors.link_executor import LinkExecutor
 from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.links.link_wait import LinkWait
 from cython_core.queues.queues import BatchInserter, BroadcastReader, BroadcastRing, PendingEmits, ReceiveQueue
 from cython_core.routing.component_base import ArrowBase
 from cython_core.routing.route import Route
@@ -25,8 +27,10 @@ from pystorm_source.plan.join_inputs import join_inputs
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.types.arrow import field_type
 from pystorm_source.worker.component_calls import named_call
-from pystorm_source.worker.event_loop import EventLoop, ManualEventLoop
+from pystorm_source.worker.event_loop import EventLoop
+from pystorm_source.worker.manual_event_loop import ManualEventLoop
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.processes.link_bolt import LinkBolt
 from pystorm_source.worker.processes.remote_bolt import RemoteBolt
 from pystorm_source.worker.processes.task_link import TaskLink
 
@@ -53,6 +57,7 @@ class Wiring:
         self._output = output
         self._clock = clock
         self._loop: EventLoop | None = None
+        self._links_wait: LinkWait | None = None
         self.views: list[RowSink] = []
         self._queues = {
             task: ReceiveQueue(self.plan.options.receive_buffer_size, self._threads_that_offer_to(component))
@@ -154,7 +159,10 @@ class Wiring:
         bolt = (component.name, task, instance, pending, routers, queue, own.tick_frequency or None, readers)
         if link is not None:
             credit = self.plan.options.receive_buffer_size
-            return RemoteExecutor(*bolt, loop=self._event_loop(), link=link, credit=credit)
+            by_batch = issubclass(component.cls, ArrowBase)
+            return RemoteExecutor(*bolt, loop=self._link_wait(), link=link, credit=credit, by_batch=by_batch)
+        if isinstance(instance, LinkBolt):
+            return LinkExecutor(*bolt)
         if isinstance(instance, ArrowBase):
             return ArrowExecutor(*bolt, schemas=dict(self._schemas(component)))
         if not isinstance(instance, AsyncBase):
@@ -190,6 +198,16 @@ class Wiring:
             threads = self.plan.options.scheduler == "threads"
             self._loop = ManualEventLoop(self._clock, threads) if manual else EventLoop(self.plan.options.async_loop)
         return self._loop
+
+    def _link_wait(self) -> EventLoop | LinkWait:
+        """What a thread with links sleeps in: one per thread."""
+        one_thread = self.plan.options.scheduler == "inline"
+        asyncs = [each for each in self.plan.components if issubclass(each.cls, AsyncBase) and not each.processes]
+        if (one_thread and asyncs) or not isinstance(self._clock, SystemClock):
+            return self._event_loop()
+        if self._links_wait is None or not one_thread:
+            self._links_wait = LinkWait()
+        return self._links_wait
 
     def _routes(self, component: ComponentPlan, stream: str, task: int) -> tuple[Route, ...]:
         size, dynamic = self.plan.options.producer_batch_size, self.plan.options.producer_batch_dynamic

@@ -14,12 +14,14 @@ from cython_core.acking.acker import Acker
 from cython_core.arrow.row_batch import RowBatchBuilder
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed, Executor
+from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler, WaitStrategy
 from pystorm_source.api.component_log import ErrorLog
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
-from pystorm_source.limits.worker_limits import WorkerLimits
+from pystorm_source.limits.permit_waits import TaskWaits
+from pystorm_source.limits.worker_limits import PermitPlace, WorkerLimits
 from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.advice import Advice
@@ -33,6 +35,7 @@ from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
 from pystorm_source.worker.run_counts import RunCounts
+from pystorm_source.worker.source_outage import SourceOutage
 from pystorm_source.worker.unawaited import watch_unawaited
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
 from pystorm_source.worker.wiring import Links, Wiring
@@ -70,7 +73,7 @@ class Worker:
     A start or run that raises, or whose iterator is closed before its end, leaves components or tuples half-way: the
     worker is then ``broken`` and can only be stopped. ``seed``: an int shuffles order and length of the executors'
     turns, the same way for the same seed. ``children``: of ``new_worker``; without them all tasks run in this process.
-    Raises TupleFailed if a component's constructor does.
+    ``limits``: of all tasks in this process. Raises TupleFailed if a component's constructor does.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Worker:
         clock: Clock | None = None,
         seed: int | None = None,
         children: ChildSet | None = None,
+        limits: WorkerLimits | None = None,
     ):
         self.plan = plan
         self.output = output
@@ -102,13 +106,16 @@ class Worker:
         self._scheduler = self._new_scheduler(seed)
         self._error_log = ErrorLog(self.clock)
         self.place = InputPlace(plan.name)
-        self.limits = WorkerLimits(engine, self.clock)
+        self.limits = limits or WorkerLimits(engine, self.clock)
+        self._places: list[PermitPlace | None] = []  # the last one that the child processes were told, none at first
         for executor in self.executors:
             executor.instance._pystorm_errors = self._error_log
             executor.instance._pystorm_place = self.place
             executor.instance._pystorm_limits = self.limits
             executor.instance._pystorm_metrics = {}
-            executor.instance._pystorm_permits = {}
+            executor.instance._pystorm_permits = (
+                executor.link.waits if isinstance(executor, RemoteExecutor) else TaskWaits()
+            )
             executor.instance._pystorm_reported = executor.reported
             executor.out.new_strategy = self._room_waits_of(executor)
         self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)
@@ -120,6 +127,7 @@ class Worker:
                 executor.rules = executor.instance._pystorm_rules = rules.get(executor.component)
         for spout in self._all_spouts():
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout, rules, seed)
+            spout.outage = spout.instance._pystorm_outage = self._outage_of(spout, seed)
         self._seconds = 0.0
         self._meter = ComponentMeter(plan, self.executors)
         self._before = self._meter.begin()
@@ -129,6 +137,11 @@ class Worker:
     def scheduler(self) -> InlineScheduler | ThreadsScheduler:
         """What drives its executors."""
         return self._scheduler
+
+    def _outage_of(self, spout: SpoutExecutor, seed: int | None) -> SourceOutage:
+        chance = Random(None if seed is None else f"{seed} {spout.component} {spout.task}")
+        options = self.plan.component(spout.component).options
+        return SourceOutage(spout.component, spout.task, options, self.clock, chance=chance)
 
     def _retries_of(self, spout: SpoutExecutor, rules: Mapping[str, FailureRules], seed: int | None) -> Retries:
         options = self.plan.component(spout.component).options
@@ -188,6 +201,21 @@ class Worker:
         there is none."""
         return self._scheduler.next_due
 
+    def lease_from(self, place: PermitPlace) -> None:
+        """Before the first run, or between two: permits of limits come from there, in child processes as well. Raises
+        what ``place.lessor`` raises."""
+        self.limits.lease_at(place)
+        self._notify_children(place)
+
+    def _notify_children(self, place: PermitPlace | None) -> None:
+        """Where permits come from; None: from each process itself."""
+        if not self.limits or self._places == [place]:
+            return
+        self._places = [place]
+        for executor in self.executors:
+            if isinstance(executor, RemoteExecutor) and executor.link.is_forked:
+                executor.lease(place)
+
     def start(self) -> None:
         """Initializes every component, bolts before spouts; ``run`` does it if it was not done.
 
@@ -195,6 +223,8 @@ class Worker:
         """
         self.broken = True
         watch_unawaited()
+        if not self._places:
+            self._notify_children(None)
         with self.watched():
             for executor in reversed(self.executors):
                 conf = self._wiring.conf_of(executor)
@@ -214,6 +244,17 @@ class Worker:
     def calls(self) -> list[Call]:
         """The running calls of components. Any thread may call it."""
         return self._scheduler.calls()
+
+    def calls_away(self) -> list[Call]:
+        """As ``calls``, of tasks in child processes that have something to do. In the place of the thread is the task,
+        in that of the turn what its process counts as long as it can. Any thread may call it."""
+        return [
+            ((executor,), executor.task, executor.link.looks, False)
+            for executor in self.executors
+            if isinstance(executor, RemoteExecutor)
+            and executor.link.is_forked
+            and (executor.in_flight > 0 or not executor.has_started)
+        ]
 
     def place_of_run(self) -> str:
         """The current input, for messages; empty if all spouts run at once."""
@@ -420,9 +461,11 @@ class Worker:
                     executor = self._initialized.pop()
                     self._calls.call_quietly(executor, "cleanup", executor.clean_up)
         finally:  # a KeyboardInterrupt goes on, but leaves no thread behind
-            self._error_log.log_counts(everything=True)
-            self._scheduler.stop()
-            self._end_children(cleanup_seconds)
+            try:
+                self._error_log.log_counts(everything=True)
+            finally:
+                self._scheduler.stop()
+                self._end_children(cleanup_seconds)
 
     @property
     def is_alive(self) -> bool:

@@ -10,7 +10,8 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.worker.processes.carried_error import unpack_error
 from pystorm_source.worker.processes.child_worker import ChildWorker
-from pystorm_source.worker.processes.frames import Kind, numbers_of, pack, unpack
+from pystorm_source.worker.processes.frames import Kind, pack, unpack
+from tests.processes.work_frames import emits_of, numbers_of
 
 RING = 4096
 
@@ -48,7 +49,7 @@ class Child:
             kind, data = frame
             assert kind == Kind.WORK
             more, acked, failed, _errors, idle, _counts, _lost = unpack(data)
-            emits, acks, fails = emits + more, acks + list(numbers_of(acked)), fails + failed
+            emits, acks, fails = emits + emits_of(more), acks + numbers_of(acked), fails + failed
         assert idle == first + len(values) + 1
         return emits, acks, fails
 
@@ -83,9 +84,9 @@ def test_a_bolt_works_as_in_its_topology():
     child = Child(Parsed, "parse")
     emits, acks, fails = child.answers([0, 1, 0], [("a bc",), ("d",), ("",)], first=7)
     assert sorted(emits) == [
-        ("default", (7,), ("a", 1), None),
-        ("default", (7,), ("bc", 2), None),
-        ("default", (8,), ("d", 1), None),
+        ("default", (7,), ("a", 1)),
+        ("default", (7,), ("bc", 2)),
+        ("default", (8,), ("d", 1)),
     ]
     assert acks == [7, 8, 9]
     assert fails == []
@@ -107,7 +108,7 @@ def test_a_tuple_that_fails_comes_back_with_its_exception():
     emits, acks, fails = child.answers(0, [("a",), ("bad",), ("c",)])
     assert [emit[1] for emit in emits] == [(0,), (2,)]
     assert acks == [0, 2]
-    ((number, method, error),) = fails
+    ((number, method, error, _rows),) = fails
     assert (number, method) == (1, "process")
     assert repr(unpack_error(error)) == "ValueError('no price: bad')"
     child.stop()
@@ -128,7 +129,7 @@ class Summed(Topology):
 def test_what_a_batch_makes_is_anchored_to_all_its_tuples():
     child = Child(Summed, "sums")
     emits, acks, fails = child.answers(0, [(1,), (2,), (3,)])
-    assert [(stream, sorted(anchors), values) for stream, anchors, values, _ in emits] == [("default", [0, 1, 2], (6,))]
+    assert [(stream, sorted(anchors), values) for stream, anchors, values in emits] == [("default", [0, 1, 2], (6,))]
     assert acks == [0, 1, 2]
     assert fails == []
     child.stop()

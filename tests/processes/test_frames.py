@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cython_core.executors.child_end import ranges_of
 from cython_core.routing.failure_kinds import Hopeless, RetryLater
 from pystorm_source.errors.user_frames import users_line
 from pystorm_source.worker.processes.carried_error import pack_error, unpack_error
-from pystorm_source.worker.processes.frames import numbers_of, pack, ranges_of, unpack
+from pystorm_source.worker.processes.frames import pack, unpack
+from tests.processes.work_frames import numbers_of
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5)
@@ -61,8 +63,8 @@ def test_a_class_of_main_that_is_not_found_there_goes_by_value():
 
 @given(st.sets(st.integers(0, 200)))
 def test_ranges_are_the_numbers(numbers):
-    ranges = ranges_of(sorted(numbers))
-    assert list(numbers_of(ranges)) == sorted(numbers)
+    ranges = ranges_of(list(numbers))
+    assert numbers_of(ranges) == sorted(numbers)
     assert len(ranges) == 2 * len([n for n in numbers if n - 1 not in numbers])
 
 

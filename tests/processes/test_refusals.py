@@ -5,6 +5,7 @@ import pytest
 from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Grouping, JoinBolt, StatefulBolt, Stream, Topology
 from pystorm_source.errors import ArgumentTypeError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
+from pystorm_source.plan.unplaceable import is_placeable
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
 
@@ -71,22 +72,6 @@ def test_a_direct_stream_does_not_cross():
         compile_plan(topology(Direct, processes=2))
 
 
-class Asks(Bolt):
-    outputs = ["n long"]
-
-    def process(self, tup):
-        with self.limit("api"):
-            self.emit([tup.values.n])
-
-
-@pytest.mark.parametrize("cls, more", [(Asks, {}), (Plain, {"limits": ["api"]})])
-def test_a_rate_limit_holds_for_one_process(cls, more):
-    config = {"topology.rate.limit": {"api": "20/s"}}
-    assert compile_plan(topology(cls, **more), config)
-    with pytest.raises(TopologyError, match=r"'placed' takes permits of a rate limit.*processes=2, limits=\['api'\]"):
-        compile_plan(topology(cls, processes=2, **more), config)
-
-
 class AsksForIds(Plain):
     def process(self, tup):
         self.emit([tup.values.n], need_task_ids=True)
@@ -150,3 +135,15 @@ def test_a_join_compiles():
         placed = Pairs.spec(inputs={split: Grouping.fields("n"), left: Grouping.fields("n")}, processes=2)
 
     assert compile_plan(Joined).component("placed").processes == 2
+
+
+class Looks(Plain):
+    def process(self, tup):
+        with self.limit("api"):
+            self.emit([tup.values.n])
+
+
+@pytest.mark.parametrize("cls, gains", [(Plain, True), (Looks, True), (Requests, False), (Sum, False), (Direct, False)])
+def test_tune_tries_processes_for_what_may_compute_whether_or_not_it_takes_permits(cls, gains):
+    plan = compile_plan(topology(cls), {"topology.rate.limit": {"api": "20/s"}})
+    assert is_placeable(plan.component("placed")) == gains

@@ -4,7 +4,8 @@ import pyarrow as pa
 
 from pystorm_source import Bolt, PartitionedSpout, Topology
 from pystorm_source.plan import compile_plan
-from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from pystorm_source.worker import OutputPlan, ViewPlan
+from pystorm_source.worker.new_worker import new_worker
 
 N = pa.schema([("n", pa.int64())])
 
@@ -61,7 +62,7 @@ def worker_of(
 ):
     plan = compile_plan(made, overrides)
     output = OutputPlan(schema, (ViewPlan(component, stream, columns, **view),), batch_rows)
-    return Worker(plan, output, clock)
+    return new_worker(plan, output, clock)
 
 
 def pair(bolt, spout=Numbers, **of_bolt):

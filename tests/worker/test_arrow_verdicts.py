@@ -176,7 +176,7 @@ def test_a_batch_that_the_bolt_throws_away_is_not_kept_either(spout):
     assert list(worker.run("s", "p", 0, TOTAL)) == []
     assert worker.report()["components"]["s"]["dead_letters"] == TOTAL
     gc.collect()
-    assert sum(isinstance(each, pa.RecordBatch) for each in gc.get_objects()) == before
+    assert sum(isinstance(each, pa.RecordBatch) for each in gc.get_objects()) <= before  # less: of others
     worker.stop()
 
 

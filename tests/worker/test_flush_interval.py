@@ -5,7 +5,7 @@ import time
 import pytest
 
 from pystorm_source import Bolt
-from tests.flush_timers import timer_threads
+from tests.flush_timers import none_soon, timer_threads
 from tests.worker.running import Numbers, Pass, above, numbers, topology, worker_of
 
 pytestmark = pytest.mark.threads
@@ -92,10 +92,7 @@ def test_a_timer_runs_only_where_there_are_batches_and_an_interval(batch, interv
             seen.append(seen_timers(10 if count else 0.05))
             super().process(tup)
 
-    until = time.monotonic() + 10
-    while timer_threads():  # a thread that has ended is listed until the kernel has cleared it away
-        assert time.monotonic() < until, "a worker of another test has left its timer"
-        time.sleep(0.001)
+    assert none_soon(timer_threads), "a worker of another test has left its timer"
     overrides = {"topology.producer.batch.size": batch, "topology.batch.flush.interval.millis": interval}
     worker = above(Looks, overrides=overrides)
     assert numbers(worker.run("s", "p", 0, 3)) == list(range(3))

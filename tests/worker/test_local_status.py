@@ -54,6 +54,8 @@ def test_nothing_moves():
     assert said(IDLE, IDLE) == Status("waiting", "waiting for acks, retries or time-outs")
     asking = (counts(), counts(pending_requests=1200))
     assert said(IDLE, asking) == Status("waiting", "waiting for 1,200 requests of 'b'", "b")
+    away = (counts(), counts(away=1))
+    assert said(IDLE, away) == Status("waiting", "waiting for the process of 'b', which has 1 tuple", "b")
 
 
 def test_a_slow_component_is_named_if_something_waits_for_it():

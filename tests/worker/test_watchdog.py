@@ -264,6 +264,9 @@ class Worked:
         self.asked.release()
         return []
 
+    def calls_away(self):
+        return []
+
     def place_of_run(self):
         return ""
 
@@ -421,8 +424,8 @@ def test_a_worker_that_leaves_while_the_others_are_looked_at_does_not_end_it():
     watches = [dog._enter(other) for other in others]
     with dog._changed:
         first = watches.pop(0)
-        reference, _ = dog._workers[first]
-        dog._workers[first] = (reference, _LeavesMeanwhile(lambda: watches and dog._leave(watches.pop())))
+        times = _LeavesMeanwhile(lambda: watches and dog._leave(watches.pop()))
+        dog._workers[first] = dog._workers[first]._replace(calls=times)
     hasty = Worked()
     with dog.watching(hasty):
         assert hasty.asked.acquire(timeout=DEADLINE)
@@ -444,7 +447,7 @@ def test_an_error_of_its_own_does_not_end_it_and_is_said_once(caplog, monkeypatc
     dog = Watchdog()
     hasty = Worked()
     broken = dog._enter(hasty)
-    dog._workers[broken] = (dog._workers[broken][0], CallTimes(-1.0))
+    dog._workers[broken] = dog._workers[broken]._replace(calls=CallTimes(-1.0))
     for _ in range(3):
         assert wrong.acquire(timeout=DEADLINE)
     dog._leave(broken)

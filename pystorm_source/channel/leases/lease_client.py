@@ -19,6 +19,10 @@ OUTCOME_SECONDS = 0.2
 """Seconds after which it is reported how calls ended, if no wish leaves before. Longer: a circuit breaker opens late.
 Shorter: more frames."""
 
+# Seconds between two looks of a process that ends whether the runner knows what it is to know. Longer: its end waits
+# for nothing. Shorter: it takes the time of the thread that tells it.
+_LEAVE_LOOK_SECONDS = 0.002
+
 
 class _OneLimit(OneLimit):
     """``wish``: the next one; ``question``: the number of the last one. The breaker is the server's: ``openings`` and
@@ -65,6 +69,20 @@ class LeaseClient(RemoteLessor[_OneLimit]):
             one.wish.error = error or one.wish.error
             if probe or not had:
                 self._thread.wake()
+
+    def leave(self, seconds: float) -> None:
+        """As ``Lessor``: waits until the runner has answered what it is told."""
+        deadline = self._clock.monotonic() + seconds
+        with self._lock:
+            telling = [one for one in self._limits.values() if one.has_outcomes]
+            for one in telling:
+                one.last_sent = -NEVER
+            if telling:
+                self._thread.wake()
+        while any(one.has_outcomes or one.sent is not None for one in telling):
+            if self._clock.monotonic() > deadline:
+                return
+            self._clock.sleep(_LEAVE_LOOK_SECONDS)
 
     def _ask(self, one: _OneLimit) -> None:
         with self._lock:

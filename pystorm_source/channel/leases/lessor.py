@@ -125,6 +125,9 @@ class RemoteLessor(Generic[One]):
         one = self._limits.get(permits.limit)
         return one is not None and one.is_open
 
+    def leave(self, seconds: float) -> None:
+        """As ``Lessor``: no other process is told anything."""
+
     def _of(self, permits: Permits) -> One:
         """With the lock held. A worker that has taken the place of another one takes its limits, too."""
         one = self._limits.get(permits.limit)

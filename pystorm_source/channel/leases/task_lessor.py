@@ -1,12 +1,15 @@
-"""Where the workers of a Spark task get their permits."""
+"""Where the workers of a Spark task get their permits, and their child processes: each process asks for itself."""
 
+import os
 from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from pyspark import TaskContext
 
 from pystorm_source.channel.client import client
 from pystorm_source.channel.leases.redis_lessor import redis_lessor
-from pystorm_source.channel.reports.endpoint import ReportEndpoint
+from pystorm_source.channel.reports.endpoint import ReportEndpoint, Runner
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import WorldError
 from pystorm_source.limits.local_lessor import LocalLessor
@@ -17,40 +20,54 @@ from pystorm_source.worker.worker import Worker
 
 _MOST_SHARES = 8  # Of so many queries; as idle workers.
 
-_shares: OrderedDict[tuple[str, object, int], LocalLessor] = OrderedDict()
+_shares: OrderedDict[tuple[object, ...], LocalLessor] = OrderedDict()
+# A forked process has a part of its own, and a thread of its parent may have held a lock of this one's.
+os.register_at_fork(after_in_child=_shares.clear)
+
+
+class LeasePlace(NamedTuple):
+    """A ``PermitPlace``. ``run``: of the query. ``runner``: that gives permits; None: a Redis or a share does."""
+
+    run: str
+    runner: Runner | None
+
+    def lessor(self, options: EngineOptions, parts: Mapping[str, int]) -> Lessor:
+        """As ``PermitPlace``. Raises OptionError if the package redis is missing here."""
+        if self.runner is not None:
+            return client(self.runner).permits
+        if options.rate_limit_redis:
+            return redis_lessor(options)
+        return _share(options, self.run, parts)
 
 
 def lease(worker: Worker, run: str, endpoint: ReportEndpoint | None) -> None:
     """The worker, if it has limits, gets permits in this run of a query: from a Redis, a fixed share of its own, or
-    from the process that ``endpoint`` leads to.
+    from the process that ``endpoint`` leads to; and so do its child processes.
 
     Raises WorldError if there is none, OptionError if the package redis is missing here.
     """
     options = worker.plan.options
     if not worker.limits:
         return
-    if options.rate_limit_redis:
-        worker.limits.lease_from(redis_lessor(options))
-    elif options.rate_limit_tasks is not None:
-        worker.limits.lease_from(_share(options, run, options.rate_limit_tasks))
-    else:
-        worker.limits.lease_from(_client(endpoint))
+    is_asked = not options.rate_limit_redis and options.rate_limit_tasks is None
+    worker.lease_from(LeasePlace(run, _runner(endpoint) if is_asked else None))
 
 
-def _share(options: EngineOptions, run: str, tasks: int) -> Lessor:
-    """One of this process, whose tasks run one after the other."""
-    key = (run, options.rate_limit if isinstance(options.rate_limit, str) else repr(options.rate_limit), tasks)
+def _share(options: EngineOptions, run: str, parts: Mapping[str, int]) -> Lessor:
+    """One of this process, whose tasks run one after the other, or are those of one worker."""
+    rates = options.rate_limit if isinstance(options.rate_limit, str) else repr(options.rate_limit)
+    tasks = options.rate_limit_tasks or 1
+    key = (run, rates, tasks, tuple(parts.items()))
     found = _shares.pop(key, None)
     if found is None:
-        limits = shares(options.limits, tasks)
-        found = LocalLessor(limits, breaker_of(options), SystemClock(), fresh=False)
+        found = LocalLessor(shares(options.limits, parts, tasks), breaker_of(options), SystemClock(), fresh=False)
     _shares[key] = found
     while len(_shares) > _MOST_SHARES:
         _shares.popitem(last=False)
     return found
 
 
-def _client(endpoint: ReportEndpoint | None) -> Lessor:
+def _runner(endpoint: ReportEndpoint | None) -> Runner:
     runner = endpoint.runner_of(TaskContext.get()) if endpoint is not None else None
     if runner is None:
         raise WorldError(
@@ -60,4 +77,4 @@ def _client(endpoint: ReportEndpoint | None) -> Lessor:
             f"{endpoint!r}",
             code="PYSTORM_PERMITS_UNREACHABLE",
         )
-    return client(runner).permits
+    return runner

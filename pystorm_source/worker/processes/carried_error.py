@@ -1,8 +1,8 @@
 """An exception on its way to another process, with its causes, notes and the places in the code that raised it.
 
-Pickle drops tracebacks, and refuses exceptions whose arguments are not those of their constructor. Here an exception
-that cannot be pickled comes out as one of the same name and text, of its nearest base that Python itself has; and each
-traceback comes out with the same files, lines and functions. The local variables stay behind.
+Pickle drops tracebacks and refuses an exception whose constructor takes other arguments. Here such an exception arrives
+with the same name and text, as its nearest built-in base class. Each traceback arrives with the same files, lines and
+functions, without local variables.
 """
 
 import builtins
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
+from pystorm_source.worker.processes.address_space import limit_in_words
 from pystorm_source.worker.processes.frames import pack, unpack
 
 MOST_FRAMES = 50
@@ -33,6 +34,8 @@ class _Carried(NamedTuple):
 
 def pack_error(error: BaseException) -> bytes:
     """The exception as bytes, which ``unpack_error`` of the same program reads."""
+    if isinstance(error, MemoryError) and (limit := limit_in_words()):
+        error.add_note(limit)
     return b"".join(pack(tuple_of(error)))
 
 
@@ -62,7 +65,7 @@ def _text(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as own:
-        return f"<its text is not to be had: {type(own).__name__}>"
+        return f"<its text cannot be read: {type(own).__name__}>"
 
 
 def _pickled(error: BaseException) -> bytes | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cython_core.executors.bolt_executor import BoltExecutor
 from pystorm_source.clock import Clock
+from pystorm_source.worker.task_times import task_times
 
 # Longer: the page and the counts of a micro-batch lag behind. Shorter: each look costs some microseconds.
 LOOK_SECONDS = 0.1
@@ -32,7 +33,9 @@ class ChildCounts:
         self._due = time + LOOK_SECONDS
         bolt, latency = self._bolt, self._bolt.times.latency.copy()
         latencies = latency.since(self._latency, _ALL_SLOTS)
-        busy, ticks, duplicates = bolt.times.busy, bolt.ticks, bolt.duplicate_verdicts
+        # Without waits for permits, which a thread of the component's own may have had outside of calls.
+        busy = max(self._busy, task_times(bolt).busy)
+        ticks, duplicates = bolt.ticks, bolt.duplicate_verdicts
         counted = (busy - self._busy, latencies, ticks - self._ticks, duplicates - self._duplicates)
         self._latency, self._busy, self._ticks, self._duplicates = latency, busy, ticks, duplicates
         metrics = bolt.instance._pystorm_metrics

@@ -9,15 +9,14 @@ from dataclasses import replace
 from pystorm_source.api.stream import Stream
 from pystorm_source.options import EngineOptions
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options
-from pystorm_source.worker.processes.inbox import Source
 from pystorm_source.worker.processes.link_bolt import LinkBolt
-from pystorm_source.worker.processes.link_spout import LinkSpout
+from pystorm_source.worker.processes.link_spout import LinkSpout, Source
 
 OUT = "__link"
 
 
 def sources_of(plan: Plan, component: str) -> list[Source]:
-    """What the tuples that come to a component say they are of, each once."""
+    """Component, stream and task of each producer whose tuples a component gets, each once."""
     found = [
         (*plan.component(name).tuples_of(stream), task)
         for name, stream in _streams_to(plan, component)
@@ -31,16 +30,16 @@ def _streams_to(plan: Plan, component: str) -> list[tuple[str, str]]:
 
 
 def child_plan(plan: Plan, component: str, task: int) -> Plan:
-    """One task of a component as a topology of its own, under the same configuration."""
+    """A topology of one task of a component, under the same configuration."""
     placed = replace(plan.component(component), tasks=(task,), processes=0)
     config = {
         **dict(plan.config),
-        # What is spread over tasks, and what is done about a tuple that fails, is the parent's affair.
+        # The parent spreads work over tasks, and decides about a tuple that fails.
         "topology.max.spout.pending": None,
-        # One component has nothing to gain from threads of the engine's.
+        # One component gains nothing from the engine's threads.
         "topology.scheduler": "inline",
         "topology.dead.letter": "fail",
-        # The parent tracks trees or not; of a child each tuple is one, whose verdict goes up.
+        # Whether or not the parent tracks trees, the child tracks each tuple, whose verdict it reports.
         "topology.acker.executors": None,
     }
     if plan.options.acker_executors == 0:

@@ -9,6 +9,7 @@ fork ─────────────────────────
 """
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -21,11 +22,12 @@ from typing import NoReturn
 
 from pystorm_source.errors import TopologyError
 from pystorm_source.worker.processes.child_setup import ChildSetup
+from pystorm_source.worker.processes.child_stack import ChildStack
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process has ended; both None: another part of this process has waited for it, and knows."""
+    """How a process has ended. Both are None if other code of this process has waited for it."""
 
     status: int | None = None
     signal: int | None = None
@@ -43,8 +45,18 @@ def _name_of(number: int) -> str:
         return f"signal {number}"
 
 
+_DOING = {
+    "T": "it is stopped, as SIGSTOP does it; SIGCONT lets it go on",
+    "t": "a debugger has stopped it",
+    "D": "it waits for a disk or a network, in the system",
+    "R": "it computes, in compiled code that holds its interpreter's lock",
+    "S": "it waits, in compiled code that holds its interpreter's lock",
+}
+"""State of a process, as /proc names it → what one of ours does then whose watchdog does not look."""
+
+
 def why_not() -> str | None:
-    """Why this process can have no children of its own, None if it can."""
+    """Why this process cannot fork children; None if it can. Raises OSError if only room is missing."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         return f"they need Linux; this is {sys.platform}"
     if threading.current_thread() is not threading.main_thread():
@@ -52,6 +64,8 @@ def why_not() -> str | None:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            raise
         return f"they need pidfd_open (Linux 5.3), which this system refuses: {error}"
     return None
 
@@ -59,19 +73,20 @@ def why_not() -> str | None:
 class ChildProcess:
     """A running child, or one that has ended and whose ending is known. ``close`` ends it."""
 
-    def __init__(self, name: str, pid: int, pidfd: int):
+    def __init__(self, name: str, pid: int, pidfd: int, stack: ChildStack | None = None):
         self.name = name
         self.pid = pid
         self.pidfd = pidfd
+        self._stack = stack
         self._ending: Ending | None = None
-        # Of its tasks each may have a thread that looks after it, and the system tells one of them alone how it ended.
+        # Each of its tasks may have a thread that asks how it ended, and the system tells only one of them.
         self._reaping = threading.Lock()
 
     @classmethod
     def fork(
         cls, name: str, body: Callable[[], None], setup: ChildSetup, keeps: Collection[int] = ()
     ) -> "ChildProcess":
-        """A child that runs ``body``. ``keeps``: the files of this process that it has, too, besides 0, 1 and 2.
+        """A child that runs ``body``. ``keeps``: files of this process that stay open in it, besides 0, 1 and 2.
 
         Raises TopologyError if this system or thread can have no children, OSError if it has no room for one.
         """
@@ -84,12 +99,24 @@ class ChildProcess:
             )
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # what is buffered would be written twice
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            _run(name, body, setup, parent, keeps)
-        # Order: before anything waits for it, so that the number is still this child's.
-        return cls(name, pid, os.pidfd_open(pid))
+        parent, stack = os.getpid(), ChildStack()
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _run(name, body, setup, parent, keeps, stack)
+        except OSError:
+            stack.close()
+            raise
+        finally:
+            stack.forked()
+        try:
+            # Order: before anything waits for it, so that the number is still this child's.
+            return cls(name, pid, os.pidfd_open(pid), stack)
+        except OSError:  # no file is left for it
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            stack.close()
+            raise
 
     def ended(self, seconds: float | None = 0.0) -> Ending | None:
         """How it has ended, None if it has not after ``seconds``; None for any time."""
@@ -114,11 +141,24 @@ class ChildProcess:
             return Ending(status=found.si_status)
         return Ending(signal=found.si_status)
 
+    def doing(self) -> str:
+        """Of one that does not answer: what it does, as a phrase; empty if that says nothing, or it has ended."""
+        try:
+            with open(f"/proc/{self.pid}/stat") as file:
+                return _DOING.get(file.read().rpartition(")")[2].split()[0], "")
+        except (OSError, IndexError):
+            return ""
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Sends a signal, if it has not ended; never to another process of the same number."""
         if self._ending is None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 signal.pidfd_send_signal(self.pidfd, number)
+
+    def stack(self) -> tuple[str, ...] | None:
+        """Blocking, for a fifth of a second at most. The frames of the bolt's call that it is in, outermost first, none
+        if it is in no call; None: it does not answer."""
+        return None if self._stack is None else self._stack.ask(self.kill)
 
     def close(self) -> Ending:
         """Ends it by SIGKILL, if it has not ended by itself, and waits for that."""
@@ -128,14 +168,24 @@ class ChildProcess:
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd = -1
+        if self._stack is not None:
+            self._stack.close()
         return ending
 
 
-def _run(name: str, body: Callable[[], None], setup: ChildSetup, parent: int, keeps: Collection[int]) -> NoReturn:
-    """All of the child's life. No frame of the parent's is ever returned to, so that nothing it holds is freed."""
+def _run(
+    name: str,
+    body: Callable[[], None],
+    setup: ChildSetup,
+    parent: int,
+    keeps: Collection[int],
+    stack: ChildStack,
+) -> NoReturn:
+    """The child from begin to end. It never returns to a frame of its parent, and so frees nothing that one holds."""
     status = 1
     try:
-        setup.apply(name, parent, keeps)
+        setup.apply(name, parent, {*keeps, stack.there_fd})
+        stack.answer()
         body()
         status = 0
     except SystemExit as ended:

@@ -1,6 +1,7 @@
 """What a child does for one task between START and END: its worker's turns, without waiting.
 
     ┌─► turns until nothing moves ─► send what goes up ─► a mark is next?
+    │                                                      LEASE: permits of limits come from another place
     │                                                      BEGIN: a micro-batch begins: timers start
     │                                                      HELD:  the bolt processes what it holds
     │                                                      TICK:  final ticks, drained between
@@ -13,15 +14,16 @@ Between its last tick and the next tuple it rests: no timer of it goes off betwe
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 from cython_core.executors.bolt_executor import BoltExecutor, WaitingExecutor
+from cython_core.executors.child_end import Inbox
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.links.link_end import LinkEnd
 from pystorm_source.worker.event_loop import NEVER
 from pystorm_source.worker.processes.child_counts import ChildCounts
 from pystorm_source.worker.processes.frames import Kind
-from pystorm_source.worker.processes.inbox import Inbox
 from pystorm_source.worker.processes.outbox import Outbox
 from pystorm_source.worker.worker import Worker
 
@@ -33,19 +35,30 @@ class LoopSleeps(BaseException):
 
 
 class ChildRun:
-    """Drives the worker of one task. ``bolt``: its executor."""
+    """Drives the worker of one task. ``bolt``: its executor. ``lease``: gets the place that permits come from."""
 
-    def __init__(self, worker: Worker, bolt: BoltExecutor, end: LinkEnd, inbox: Inbox, outbox: Outbox):
+    def __init__(
+        self,
+        worker: Worker,
+        bolt: BoltExecutor,
+        end: LinkEnd,
+        inbox: Inbox,
+        outbox: Outbox,
+        lease: Callable[[Any], None],
+    ):
         self._worker = worker
         self._bolt = bolt
+        self._queue = bolt.queue
         self._scheduler = worker.scheduler
         self._spouts = [executor for executor in worker.executors if isinstance(executor, SpoutExecutor)]
         self._end = end
         self._inbox = inbox
         self._outbox = outbox
+        self._lease = lease
         self._counts = ChildCounts(bolt, worker.clock)
         outbox.taken = self._taken
         self._rests = True
+        self._goes_on = False  # callbacks of the loop are ready: the parent must not sleep
         self._tick: int | None = None  # the number of the micro-batch's end, until all is done that comes of it
         self.over = False
         if isinstance(bolt, WaitingExecutor):
@@ -54,7 +67,7 @@ class ChildRun:
                 bolt.loop.add_reader(end.own_fd, self._rung)
 
     def _taken(self) -> int:
-        return self._bolt.executed + self._bolt.skipped + self._inbox.dropped
+        return self._inbox.given - len(self._queue) - self._queue.held_rows
 
     def before_sleep(self) -> bool:
         """Requests are under way, and the thread is about to sleep in their loop: whether it must not. In the test kit
@@ -108,7 +121,7 @@ class ChildRun:
             self._outbox.say_idle(self._inbox.through)
         if self._outbox.news:
             self._outbox.counts = self._counts.take(now=self._rests)
-        return self._send() or moved
+        return self._send() or moved or self._goes_on
 
     def cancel(self, numbers: set[int]) -> None:
         """Fails trees that have failed elsewhere. Those that the bolt has not begun it never gets."""
@@ -120,6 +133,8 @@ class ChildRun:
         if kind == Kind.END:
             self._worker.stop()
             self.over = True
+        elif kind == Kind.LEASE:
+            self._lease(number)
         elif kind == Kind.BEGIN:
             self._scheduler.begin_run()
             for spout in self._spouts:
@@ -149,10 +164,12 @@ class ChildRun:
         """Whether nothing is left to do; requests may be under way."""
         for spout in self._spouts:
             spout.open_slice(_UNLIMITED, True)
+        self._goes_on = False
         try:
             while self._scheduler.run():
                 pass
         except LoopSleeps:
+            self._goes_on = self._bolt.loop.is_ready  # type: ignore[attr-defined]
             return False
         return True
 

@@ -1,29 +1,35 @@
 """What a forked child does before anything else: it cuts itself off from its parent's files, signals and threads.
 
 - It dies with its parent: Linux sends SIGKILL when the thread that forked it ends.
-- The parent's files become ``/dev/null`` under the same numbers. A connection to Spark's JVM that a child held open
-  would never come to its end; and if the numbers were free, a socket object of the parent's that the child's garbage
-  collector finds would close a file of the child's.
+- The parent's files become ``/dev/null`` under the same numbers. If a child kept a connection to Spark's JVM open, the
+  JVM would never see its end. If the child closed the numbers, its garbage collector could find a socket object of the
+  parent and close a file that the child has opened under that number.
 - Signals have their default meaning. Ctrl-C, which a terminal sends to all processes, is left to the parent.
-- Libraries with threads of their own (OpenMP, BLAS, Arrow) are told their share of the cores.
+- Libraries that start threads (OpenMP, BLAS, Arrow) get their share of the cores.
+- Its random numbers are its own: numpy would draw the same ones in all children. (Python sees to its own.)
+- If the parent has a fault handler, the child's writes to standard error.
+- It has its part of the address space (``address_space``).
 - If memory runs out, Linux ends it rather than its parent: Spark then reports an error instead of losing an executor's
   process.
 """
 
 import contextlib
 import ctypes
+import faulthandler
 import os
 import signal
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from pystorm_source.worker.processes.address_space import AddressSpace
+
 _SET_PARENT_DEATH_SIGNAL, _SET_NAME = 1, 15  # of prctl
 
-# What libraries with threads read when they are loaded, or first used.
+# Such libraries read these when they are loaded, or first used.
 _THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
-# Of 1000, above the parent's. Less: the parent, which holds the rows, may look like the better choice.
+# Out of 1000, on top of the parent's score. Less: Linux may choose the parent, which holds the rows.
 _OOM_SCORE_ADDED = 500
 
 
@@ -36,9 +42,11 @@ def _prctl() -> "ctypes._FuncPointer | None":
 
 @dataclass(frozen=True)
 class ChildSetup:
-    """``threads``: how many a library of the child may start for its computations."""
+    """``threads``: how many a library of the child may start for its computations. ``space``: what it may map; None
+    for what its parent may."""
 
     threads: int = 1
+    space: AddressSpace | None = None
     # Order: found before the fork, since loading a library takes locks.
     _prctl: "ctypes._FuncPointer | None" = field(default_factory=_prctl, repr=False)
 
@@ -51,11 +59,16 @@ class ChildSetup:
             os._exit(1)
         _default_signals()
         _drop_files({0, 1, 2, *keeps})
-        # Those of a notebook hand what is printed to a thread, or to a file, that the child has not.
+        # In a notebook they pass text to a thread or a file that the child does not have.
         sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - for the life of the process
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        if faulthandler.is_enabled():
+            faulthandler.enable(2)  # the parent's has a file, which is dropped
         self._share_cores()
         _raise_oom_score()
+        _draw_other_numbers()
+        if self.space is not None:
+            self.space.bound()
 
     def _share_cores(self) -> None:
         for variable in _THREAD_COUNTS:
@@ -84,6 +97,12 @@ def _drop_files(keeps: Collection[int]) -> None:
                 os.fstat(number)
                 os.dup2(nothing, number, inheritable=False)
     os.close(nothing)
+
+
+def _draw_other_numbers() -> None:
+    """Order: without ``numpy.random.seed``, which waits for a lock that a thread of the parent's may have held."""
+    if random := sys.modules.get("numpy.random"):
+        random.set_bit_generator(type(random.get_bit_generator())())
 
 
 def _raise_oom_score() -> None:

@@ -2,7 +2,7 @@
 
     step: each task's turns until nothing moves ─► any moved? again : sleep until the parent rings or a timer is due
 
-Threading law: the child's one thread; in the test kit that of the parent's executor.
+Threading law: the child's one thread; in the test kit the thread of the parent's executor.
 """
 
 import contextlib
@@ -12,24 +12,41 @@ from collections.abc import Sequence
 
 from cython_core.links.link_end import LinkEnd
 from pystorm_source.clock import Clock
+from pystorm_source.limits.permit_waits import TaskWaits
+from pystorm_source.limits.worker_limits import WorkerLimits
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.processes.child_worker import ChildWorker
 
-# Longer: a ring that is lost by a fault of ours is a hang. Shorter: an idle child wakes up for nothing.
+# Longer: a lost ring, which would be our fault, lasts longer. Shorter: an idle child wakes up for nothing.
 _LONGEST_SLEEP_SECONDS = 1.0
+
+# That a process that ends may take to tell how its calls have ended. Longer: its end waits for a driver that does not
+# answer. Shorter: a circuit breaker does not learn that the calls fail which end the processes.
+_LEAVE_SECONDS = 0.5
 
 
 class ChildTasks:
-    """``tasks``: id and the child's end of each; the ends share one eventfd to sleep on."""
+    """``tasks``: id, the child's end and the waits for permits of each; the ends share one eventfd to sleep on.
+    ``limits``: of all tasks together."""
 
-    def __init__(self, plan: Plan, component: str, tasks: Sequence[tuple[int, LinkEnd]], clock: Clock):
+    def __init__(
+        self,
+        plan: Plan,
+        component: str,
+        tasks: Sequence[tuple[int, LinkEnd, TaskWaits]],
+        clock: Clock,
+        limits: WorkerLimits | None = None,
+    ):
         self._clock = clock
-        self._ends = [end for _, end in tasks]
-        self._workers = [ChildWorker(plan, component, task, end, clock) for task, end in tasks]
+        self._limits = limits or WorkerLimits(plan.options, clock)
+        self._ends = [end for _, end, _ in tasks]
+        self._workers = [
+            ChildWorker(plan, component, task, end, clock, self._limits, waits) for task, end, waits in tasks
+        ]
 
     @property
     def next_due(self) -> float:
-        """When a timer, request or tree of theirs is due."""
+        """When the next timer, request or tree is due."""
         return min(worker.next_due for worker in self._workers)
 
     @property
@@ -53,6 +70,7 @@ class ChildTasks:
                 self._sleep(poll)
         for worker in self._workers:
             worker.say_last_words()
+        self._limits.leave(_LEAVE_SECONDS)
         if any(worker.failed for worker in self._workers):
             raise SystemExit(1)
 

@@ -1,4 +1,4 @@
-"""A task of a component in a process of its own: its worker, wired to its link."""
+"""A component's task in a child process: its worker, wired to its link."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,42 +6,64 @@ from typing import Any
 import pyarrow as pa
 
 from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.child_end import Inbox
 from cython_core.executors.executor import ComponentFailed
+from cython_core.executors.link_executor import LinkExecutor
 from cython_core.links.link_end import LinkEnd
+from cython_core.routing.batch_slice import BatchSlice
 from cython_core.tuples.tuple import Tuple, ids_of_trees
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import TupleFailed
+from pystorm_source.limits.permit_waits import TaskWaits
+from pystorm_source.limits.worker_limits import PermitPlace, WorkerLimits
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.event_loop import NEVER
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.processes.carried_error import pack_error
 from pystorm_source.worker.processes.child_plan import child_plan, sources_of
 from pystorm_source.worker.processes.child_run import ChildRun
-from pystorm_source.worker.processes.frames import Kind, pack
-from pystorm_source.worker.processes.inbox import Inbox
-from pystorm_source.worker.processes.link_bolt import LinkBolt
+from pystorm_source.worker.processes.frames import Kind, pack, unpack
+from pystorm_source.worker.processes.keys import Keys
 from pystorm_source.worker.processes.link_spout import LinkSpout
-from pystorm_source.worker.processes.no_limits import NoLimits
 from pystorm_source.worker.processes.outbox import NotCarried, Outbox
 from pystorm_source.worker.worker import Worker
 
-# Longer: a parent that reads no more is waited for. Shorter: a busy one learns the exit status alone.
+# Longer: a child waits for a parent that no longer reads. Shorter: a busy parent learns only the exit status.
 LAST_WORDS_SECONDS = 5.0
 
 
 class ChildWorker:
-    """``plan``: of the whole topology. ``end``: the child's end of the task's link.
+    """``plan``: of the whole topology. ``end``: the child's end of the task's link. ``limits``: of all tasks of the
+    process; ``waits``: of the task's calls for permits.
 
     ``failed``: the component has, and the parent has been told.
     """
 
-    def __init__(self, plan: Plan, component: str, task: int, end: LinkEnd, clock: Clock | None = None):
+    def __init__(
+        self,
+        plan: Plan,
+        component: str,
+        task: int,
+        end: LinkEnd,
+        clock: Clock | None = None,
+        limits: WorkerLimits | None = None,
+        waits: TaskWaits | None = None,
+    ):
         self._clock = clock or SystemClock()
         self._end = end
+        self._limits = limits or WorkerLimits(plan.options, self._clock)
+        self._waits = waits or TaskWaits()
+        # A bolt may make calls from ``initialize`` on. In the kit the limits are the parent's, which has leased.
+        self._is_leased = not self._limits or end.own_fd < 0
         self.failed = False
         self._run: ChildRun | None = None
-        self._inbox, self.outbox = Inbox(end, sources_of(plan, component), self._cancel), Outbox(end, self._clock)
-        self._make = lambda: Worker(child_plan(plan, component, task), OutputPlan(pa.schema([]), ()), self._clock)
+        self._inbox, self.outbox = (
+            Inbox(end, sources_of(plan, component), unpack, self._cancel, Keys()),
+            Outbox(end, self._clock),
+        )
+        self._make = lambda: Worker(
+            child_plan(plan, component, task), OutputPlan(pa.schema([]), ()), self._clock, limits=self._limits
+        )
         self._placed = (component, task)
 
     @property
@@ -52,7 +74,9 @@ class ChildWorker:
     @property
     def ready(self) -> bool:
         """Whether a step could do something. Asked before a sleep."""
-        return not self.over and (self._run is None or self._run.ready)
+        if self.over:
+            return False
+        return self._run.ready if self._run is not None else self._is_leased or self._inbox.look()
 
     @property
     def next_due(self) -> float:
@@ -66,15 +90,36 @@ class ChildWorker:
             return self.outbox.waits and self.outbox.write_left()
         try:
             if self._run is None:
+                if not self._is_leased and not self._take_lease():
+                    return False
                 self._run = self._begin()
                 return True
             return self._run.step()
         except ComponentFailed as failure:  # in a turn
             self._report(_named(failure.tuple), failure.method, failure.__cause__)
         except NotCarried as refused:
-            self.outbox.emits.clear()
+            self.outbox.work.forget_emits()
             self._report(next(iter(refused.numbers), None), "process", refused.error)
         return True
+
+    def _take_lease(self) -> bool:
+        """Whether the parent has said where permits come from, which is the first that it says."""
+        if not self._inbox.look():
+            return False
+        mark, self._inbox.mark = self._inbox.mark, None
+        assert mark is not None and mark[0] == Kind.LEASE
+        self._lease(mark[1])
+        self._is_leased = True
+        return True
+
+    def _lease(self, place: PermitPlace | None) -> None:
+        """None: they come from this process. Raises ComponentFailed if they cannot come from there."""
+        if place is None:
+            return
+        try:
+            self._limits.lease_at(place)
+        except Exception as error:
+            raise ComponentFailed(*self._placed, "initialize", None, -1) from error
 
     def _begin(self) -> ChildRun | None:
         """None if a constructor or ``initialize`` has raised."""
@@ -87,10 +132,13 @@ class ChildWorker:
         except TupleFailed as failed:
             self._report(None, method, failed.__cause__)
             return None
-        worker.watched().__enter__()  # as long as the process lives: it sleeps outside of the engine's calls
+        # As long as the process lives: it sleeps outside of the engine's calls. Order: kept, or its end would come with
+        # the last reference to it.
+        self._watched = worker.watched()
+        self._watched.__enter__()
         bolt.ready()
         self.outbox.write(Kind.STARTED, pack((bolt.has_tick, bolt.is_batching)))
-        return ChildRun(worker, bolt, self._end, self._inbox, self.outbox)
+        return ChildRun(worker, bolt, self._end, self._inbox, self.outbox, self._lease)
 
     def _wired(self, worker: Worker) -> BoltExecutor:
         """Its spouts and its way out get their link. The bolt's executor."""
@@ -99,32 +147,32 @@ class ChildWorker:
                 placed = worker.plan.component(executor.component)
                 assert placed.origin is not None
                 executor.instance._pystorm_link((*placed.origin, executor.task), self._inbox, self.outbox)
-            elif isinstance(executor.instance, LinkBolt):
-                executor.instance._pystorm_link(self.outbox)
+            elif isinstance(executor, LinkExecutor):
+                executor.attach(self.outbox)
         bolt = self._bolt_of(worker.executors)
         bolt.reported.listener = self._report_up
         bolt.out.sends_away = True
-        if worker.limits:
-            bolt.instance._pystorm_limits = NoLimits()
+        bolt.instance._pystorm_place = self._inbox.keys
+        bolt.instance._pystorm_permits = self._waits
         return bolt
 
     def _report_up(self, entry: Any, retries: bool) -> None:
         """An exception that lets the run go on goes up with its tuple's numbers, before the tuple's verdict."""
         if entry is None:
-            self.outbox.reports.pop()
+            self.outbox.work.reports.pop()
             return
         if isinstance(entry, ComponentFailed):
             tup, method, error = entry.tuple, entry.method, entry.__cause__ or entry
         else:
             (error, tup), method = entry, "raise_exception"
         numbers = () if tup is None else ids_of_trees(tup)[0]
-        self.outbox.reports.append((numbers, method, pack_error(error), retries))
+        self.outbox.work.reports.append((numbers, method, pack_error(error), retries))
 
     def _cancel(self, numbers: set[int]) -> None:
         assert self._run is not None
         self._run.cancel(numbers)
         # The bolt has not got those that still wait, and they have no tree here.
-        self.outbox.fails += [(number, "fail", None) for number in sorted(numbers & self._inbox.lost)]
+        self.outbox.work.fails.extend((number, "fail", None, None) for number in sorted(numbers & self._inbox.lost))
 
     def _bolt_of(self, executors: Sequence[object]) -> BoltExecutor:
         for executor in executors:
@@ -133,8 +181,8 @@ class ChildWorker:
         raise KeyError(self._placed)
 
     def _report(self, whose: Any, method: str, error: BaseException | None) -> None:
-        """To the parent, which ends the run. What its tasks have done and not published is lost with that. ``whose``:
-        the tuple, by its number or as ``_named``; None for none."""
+        """Tells the parent, which ends the run; what the task has done and not sent is lost. ``whose``: the tuple, by
+        its number or as ``_named``; None for none."""
         self.failed = True
         self.outbox.send()
         self.outbox.write(Kind.FAILED, pack((whose, method, None if error is None else pack_error(error))))
@@ -149,5 +197,9 @@ class ChildWorker:
 
 
 def _named(tup: Tuple | None) -> Any:
-    """Its source and values: the exception has failed the tuple, and its tree has no number any more."""
-    return None if tup is None else (tup.component, tup.stream, tuple(tup.values))
+    """Its source and values, of a batch how many rows: the exception has failed the tuple, and its tree has no number
+    any more."""
+    if tup is None:
+        return None
+    rows = tup.values
+    return tup.component, tup.stream, len(rows) if isinstance(rows, BatchSlice) else tuple(rows)

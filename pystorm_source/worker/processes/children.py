@@ -2,63 +2,94 @@
 
     Parse.spec(par=4, processes=2)     child 1: tasks 2, 4      child 2: tasks 3, 5
 
-Each task has a link of its own, so that a slow one fills its own ring alone, and under ``threads`` each is one
-thread's. A ring is a part of an anonymous mapping made before the fork: it has no name, and is gone with the last
-process.
+Each task has its own link: a slow task fills only its own ring, and under ``threads`` one thread uses each link. A ring
+lies in an anonymous mapping made before the fork: it has no name, and disappears with the last process.
 """
 
+import errno
 import gc
 import mmap
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from cython_core.links.link_end import LinkEnd, link_bytes
+from cython_core.routing.component_base import ArrowBase
 from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import WorldError
+from pystorm_source.limits.permit_waits import TaskWaits
+from pystorm_source.limits.worker_limits import WorkerLimits
+from pystorm_source.plan.lint import may_ask_for_key, names_key
 from pystorm_source.plan.plan import ComponentPlan, Plan
+from pystorm_source.worker.processes.address_space import AddressSpace, limit_in_words
 from pystorm_source.worker.processes.child_plan import sources_of
 from pystorm_source.worker.processes.child_process import ChildProcess
 from pystorm_source.worker.processes.child_setup import ChildSetup
 from pystorm_source.worker.processes.child_tasks import ChildTasks
+from pystorm_source.worker.processes.process_limits import limits_of
+from pystorm_source.worker.processes.shared_waits import ChildWaits, shared_waits
 from pystorm_source.worker.processes.task_link import TaskLink
+from pystorm_source.worker.watchdog import count_looks
 
-# Bytes each way. More: memory of each task, as far as it is used. Fewer: a frame of some hundred tuples takes several
-# turns to cross.
+# Bytes each way. More: each task needs more memory, as far as its ring fills. Fewer: a frame of some hundred tuples
+# takes several turns to cross.
 RING_BYTES = 1 << 18
+
+# Of a bolt of batches, whose frames are long: one that does not fit crosses in pieces, each of which wakes both ends.
+BATCH_RING_BYTES = 1 << 22
+
+# Between two looks at what children say that end. Longer: one whose ring is full ends later. Shorter: looks in vain.
+_DROP_SECONDS = 0.005
+
+_LOOK = 8  # bytes of a child's count of looks
 
 
 @dataclass
 class _Ends:
-    """Both ends of a task's link, until the child is there."""
+    """Both ends of a task's link, until the child is there. ``waits``, ``child_waits``: for permits, in the parent and
+    in the child."""
 
     task: int
     parent: LinkEnd
     child: LinkEnd
+    waits: TaskWaits
+    child_waits: TaskWaits
 
 
 class Children:
-    """Forks if the clock is the machine's; else the children are pumped by the parent's turns (the test kit).
+    """With the machine's clock it forks; with another one (the test kit) the parent's turns drive the children, which
+    have the parent's ``limits``.
 
-    Raises TopologyError if this system or thread can have no children.
+    Raises TopologyError if this system or thread can have no children, WorldError if it has no memory, files or numbers
+    left for them.
     """
 
-    def __init__(self, plan: Plan, clock: Clock):
+    def __init__(self, plan: Plan, clock: Clock, limits: WorkerLimits | None = None):
         self._plan = plan
         self._clock = clock
+        self._limits = limits
         self._forked = isinstance(clock, SystemClock)
         self._processes: list[ChildProcess] = []
         self._fds: list[int] = []
         self._links: dict[int, TaskLink] = {}
-        groups = [(component, tasks) for component in plan.components for tasks in groups_of(component)]
+        groups = [(component, tasks) for component in plan.components for tasks in component.groups]
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._setup = ChildSetup(threads=max(1, cores // (len(groups) + 1)))
+        self._space: AddressSpace | None = None
         try:
+            self._space = AddressSpace(len(groups)) if self._forked else None
+            self._setup = ChildSetup(max(1, cores // (len(groups) + 1)), self._space)
+            self._looks = memoryview(mmap.mmap(-1, len(groups) * _LOOK)).cast("Q")
             for component, tasks in groups:
                 self._begin(component, tasks)
+        except (OSError, MemoryError) as error:
+            self.close()
+            raise _no_room(error, plan) from error
         except BaseException:
             self.close()
             raise
+        if self._space is not None:
+            self._space.take()
 
     def link_of(self, task: int) -> TaskLink | None:
         """The link of a task; None if the task runs in this process."""
@@ -66,16 +97,21 @@ class Children:
 
     def _begin(self, component: ComponentPlan, tasks: tuple[int, ...]) -> None:
         sources = sources_of(self._plan, component.name)
+        keys = (may_ask_for_key(component.cls), names_key(component.cls))
         bell = self._bell()
-        ends = [self._ends(task, bell) for task in tasks]
+        ring = BATCH_RING_BYTES if issubclass(component.cls, ArrowBase) else RING_BYTES
+        ends = [self._ends(task, bell, ring) for task in tasks]
         if not self._forked:
             for each in ends:  # one for each task: under `threads` each link is pumped by another thread
-                pumped = ChildTasks(self._plan, component.name, [(each.task, each.child)], self._clock)
-                self._links[each.task] = TaskLink(each.parent, sources, pumped)
+                own = (each.task, each.child, each.child_waits)
+                pumped = ChildTasks(self._plan, component.name, [own], self._clock, self._limits)
+                self._links[each.task] = TaskLink(each.parent, sources, pumped, keys=keys, waits=each.waits)
             return
-        child = self._child(component, ends)
+        number = len(self._processes)
+        child = self._child(component, ends, number)
         for each in ends:
-            self._links[each.task] = TaskLink(each.parent, sources, child)
+            count = partial(self._looks.__getitem__, number)
+            self._links[each.task] = TaskLink(each.parent, sources, child, count, keys, each.waits)
 
     def _bell(self) -> int:
         if not self._forked:
@@ -83,18 +119,28 @@ class Children:
         self._fds.append(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
         return self._fds[-1]
 
-    def _ends(self, task: int, bell: int) -> _Ends:
-        memory = mmap.mmap(-1, link_bytes(RING_BYTES, RING_BYTES))
+    def _ends(self, task: int, bell: int, ring: int) -> _Ends:
+        memory = mmap.mmap(-1, link_bytes(ring, ring))
         own = self._bell()
-        parent = LinkEnd(memory, RING_BYTES, RING_BYTES, True, own, bell)
-        return _Ends(task, parent, LinkEnd(memory, RING_BYTES, RING_BYTES, False, bell, own))
+        parent = LinkEnd(memory, ring, ring, True, own, bell)
+        waits = shared_waits(list(self._plan.options.limits)) if self._forked else (TaskWaits(),) * 2
+        return _Ends(task, parent, LinkEnd(memory, ring, ring, False, bell, own), *waits)
 
-    def _child(self, component: ComponentPlan, ends: list[_Ends]) -> ChildProcess:
-        tasks = [(each.task, each.child) for each in ends]
+    def _child(self, component: ComponentPlan, ends: list[_Ends], number: int) -> ChildProcess:
+        tasks = [(each.task, each.child, each.child_waits) for each in ends]
+        looks, waiting = self._looks, [each.child_waits for each in ends if isinstance(each.child_waits, ChildWaits)]
+
+        def count() -> None:
+            looks[number] += 1
+            for waits in waiting:
+                waits.report()
 
         def body() -> None:
+            count_looks(count)
             gc.freeze()  # or the collector would touch all that the parent has, and copy it
-            ChildTasks(self._plan, component.name, tasks, self._clock).run()
+            clock = SystemClock()  # the kit's would raise in each child when the time of the parent's run is over
+            limits = limits_of(self._plan, clock, component.name)
+            ChildTasks(self._plan, component.name, tasks, clock, limits).run()
 
         keeps = {fd for each in ends for fd in (each.child.own_fd, each.child.there_fd)}
         name = f"{component.name}-{'-'.join(str(each.task) for each in ends)}"
@@ -107,23 +153,42 @@ class Children:
         return all(process.ended() is None for process in self._processes)
 
     def __del__(self) -> None:
-        """Of a worker that was dropped: its children would wait for ever."""
+        """The worker was dropped without ``close``: its children would wait without end."""
         self.close()
 
     def close(self, seconds: float = 0.0) -> None:
         """Ends all of them: those that were told to may take so long to do it by themselves."""
         deadline = time.monotonic() + seconds
         for process in self._processes:
-            process.ended(max(0.0, deadline - time.monotonic()))
+            while process.ended(min(_DROP_SECONDS, max(0.0, deadline - time.monotonic()))) is None:
+                if time.monotonic() >= deadline:
+                    break
+                for link in self._links.values():
+                    link.drop_all()
             process.close()
         self._processes.clear()
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()
+        if self._space is not None:
+            self._space.give_back()
 
 
-def groups_of(component: ComponentPlan) -> Iterator[tuple[int, ...]]:
-    """The tasks of each of its processes; none if it has none."""
-    count = min(component.processes, len(component.tasks))
-    for i in range(count):
-        yield component.tasks[i::count]
+_MEANINGS = {
+    errno.ENOMEM: "there is no memory left for them: lower `processes`, or give the Spark task more",
+    errno.EAGAIN: "the number of processes is limited (ulimit -u, or of the container): lower `processes`, or raise it",
+    errno.EMFILE: "the number of open files is limited (ulimit -n), and each task of the bolt needs one: raise it",
+    errno.ENFILE: "the machine has no file left for them: raise fs.file-max",
+}
+
+
+def _no_room(error: OSError | MemoryError, plan: Plan) -> WorldError:
+    number = errno.ENOMEM if isinstance(error, MemoryError) else error.errno or 0
+    placed = ", ".join(f"{each.name!r}: {each.processes}" for each in plan.components if each.processes)
+    why = _MEANINGS.get(number, str(error))
+    limit = limit_in_words() if number == errno.ENOMEM else ""
+    return WorldError(
+        f"the processes of bolts of {plan.name!r} cannot be started: {why}{limit and f'; {limit}'}. "
+        f"Given: processes {placed}",
+        code="PYSTORM_NO_PROCESSES",
+    )

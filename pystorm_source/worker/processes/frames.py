@@ -1,18 +1,23 @@
 """What crosses a link: kinds of frames, and values as bytes.
 
     down   TUPLES      (first number, sources, values)   tuples for the task, numbered from 0 on, in order
+           BATCH       (number, source, batch)           rows in columns, as one tuple that has the numbers of all
            CANCEL      numbers                           their trees have failed: nothing that comes of them counts
+           KEYS        (first number, keys, refused)     of the tuples that follow, for ``idempotency_key``
            TICK, HELD  number                            the end of a micro-batch; a spout waits for what the bolt holds
+           LEASE       a PermitPlace, or None            where permits come from; None: from the process itself
            BEGIN, END  None                              a micro-batch begins; the worker is given up
     up     STARTED     (has a tick, is a batching bolt)  the bolt is initialised
            WORK        (emits, acks, fails, errors, idle, counts, lost)   an emit comes before the verdict of its anchor
            FAILED      (tuple or None, method, error)    the component's exception ends the run
 
 ``sources``: for each tuple the place of its producer's stream in a table that both processes have since the fork; one
-int if all are of one. ``acks``: ranges of numbers, flat: first, last, first, last, both included. ``fails``: (number,
-method, packed error or None). ``errors``: those that let the run go on. ``idle``: of all numbers below it nothing is
-left to do but what the bolt holds; marks have numbers as tuples do. ``lost``: numbers that fail with another one. The
-tuple of FAILED: component, stream, values; or its number.
+int if all are of one. ``emits``: (stream of all or of each, numbers of the anchors, values), columns; an anchor is an
+int, several are a tuple; values are a tuple or a batch. ``acks``: ranges of numbers, flat: first, last, first, last,
+both included. ``fails``: (number, method, packed error or None, rows); ``rows``: of a batch that has failed in part.
+``errors``: those that let the run go on. ``idle``: of all numbers below it nothing is left to do but what the bolt
+holds; marks have numbers as tuples do. ``lost``: numbers of tuples that fail with another one. The tuple of FAILED:
+component, stream, values; or its number.
 
 Values are pickled by protocol 5, their large buffers beside the pickle, so that they are copied into the ring and not
 first into the pickle. Only a process and its own children exchange frames; nothing that a network brings is unpickled.
@@ -21,31 +26,21 @@ first into the pickle. Only a process and its own children exchange frames; noth
 import pickle
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import IntEnum
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from cython_core.arrow.row_error import shown
+from cython_core.links.frame_kinds import Kind as Kind
 from pystorm_source.errors import TopologyError, cut, said
 
-_HEAD = struct.Struct("<I")
+# Order: all of eight bytes, so that buffers behind them lie as Arrow's must.
+_HEAD = struct.Struct("<Q")
 _LENGTH = struct.Struct("<Q")
+_PADDING = [bytes(-size % 8) for size in range(8)]
 _WRITABLE = 1 << 63  # of a buffer's length: what is made of it may be changed
 _BY_NAME = (pickle.PicklingError, AttributeError, TypeError)
-
-
-class Kind(IntEnum):
-    """Of a frame: what its bytes are."""
-
-    TUPLES = 1
-    CANCEL = 2
-    TICK = 3
-    BEGIN = 4
-    END = 5
-    HELD = 6
-    WORK = 32
-    FAILED = 33
-    STARTED = 36
 
 
 def pack(value: Any) -> list[Any]:
@@ -62,13 +57,19 @@ def pack(value: Any) -> list[Any]:
     if not buffers:
         return [_HEAD.pack(0), pickled]
     views = [buffer.raw() for buffer in buffers]
-    lengths = [_LENGTH.pack(view.nbytes if view.readonly else view.nbytes | _WRITABLE) for view in views]
-    return [_HEAD.pack(len(views)), *lengths, *views, pickled]
+    lengths = [_LENGTH.pack(view.nbytes | (0 if _is_fixed(view) else _WRITABLE)) for view in views]
+    padded = [part for view in views for part in (view, _PADDING[view.nbytes % 8])]
+    return [_HEAD.pack(len(views)), *lengths, *padded, pickled]
+
+
+def _is_fixed(view: memoryview) -> bool:
+    """An Arrow array never changes, whatever its memory allows."""
+    return view.readonly or isinstance(view.obj, pa.Buffer)
 
 
 def _by_value() -> Callable[..., bytes] | None:
-    """``dumps`` of cloudpickle, which takes classes of ``__main__`` along: in a Python process of Spark they are not to
-    be found there by name. A process that has loaded none has none of these."""
+    """``dumps`` of cloudpickle, which takes classes of ``__main__`` along, because a Python process of Spark does not
+    find them by name. A process without such classes has not loaded it."""
     for name in ("pyspark.cloudpickle", "cloudpickle"):
         if name in sys.modules:
             dumps: Callable[..., bytes] = sys.modules[name].dumps
@@ -109,22 +110,5 @@ def unpack(frame: bytes) -> Any:
         size = length & ~_WRITABLE
         part = view[at : at + size]
         buffers.append(bytearray(part) if length & _WRITABLE else part)
-        at += size
+        at += size + len(_PADDING[size % 8])
     return pickle.loads(view[at:], buffers=buffers)
-
-
-def ranges_of(numbers: Iterable[int]) -> list[int]:
-    """Ascending numbers as ranges: first, last, first, last."""
-    found: list[int] = []
-    for number in numbers:
-        if found and number == found[-1] + 1:
-            found[-1] = number
-        else:
-            found += (number, number)
-    return found
-
-
-def numbers_of(ranges: Sequence[int]) -> Iterator[int]:
-    """The numbers in them."""
-    for first, last in zip(ranges[::2], ranges[1::2], strict=True):
-        yield from range(first, last + 1)

@@ -8,22 +8,25 @@ A spout for each producer's task and stream, so that its tuples name the compone
 the parent (``ComponentPlan.origin``). Threading law: all of a link by one thread.
 """
 
-from collections.abc import Callable
 from typing import Any
 
+from cython_core.executors.child_end import Inbox, LinkSpoutBase, rows_lost
 from pystorm_source.api.spout import Spout
 from pystorm_source.worker.failure import Blame
 from pystorm_source.worker.processes.carried_error import pack_error
-from pystorm_source.worker.processes.inbox import Inbox, Source
 from pystorm_source.worker.processes.outbox import Outbox
 
+Source = tuple[str, str, int]
+"""Component, stream and task of a tuple's producer."""
 
-class LinkSpout(Spout):
-    """Emits the tuples of one source, each with its number as message id."""
+
+class LinkSpout(LinkSpoutBase, Spout):
+    """Emits the tuples of one source, each with its number as message id; ``ack`` goes up by itself."""
 
     def _pystorm_link(self, source: Source, inbox: Inbox, outbox: Outbox) -> None:
-        self._next: Callable[[], tuple[int, Any] | None] = lambda: inbox.next_of(source)
+        super()._pystorm_link(source, inbox, outbox)
         self._outbox = outbox
+        self._forget = inbox.keys.forget
         # Its own retries would forget why a tuple has failed; the parent's decide what becomes of it.
         self._blame: Blame | None = None
         self._pystorm_retries.blame = self._note
@@ -32,22 +35,20 @@ class LinkSpout(Spout):
         """Before ``fail``: why; None: its time was over."""
         self._blame = blame
 
-    def next_tuple(self) -> None:
-        """One tuple, if there is one, and room for what comes of it."""
-        if self._outbox.due():
-            self._outbox.send()
-        if self._outbox.waits and not self._outbox.write_left():
-            return
-        found = self._next()
-        if found is not None:
-            self.emit(found[1], tup_id=found[0])
-
-    def ack(self, tup_id: int) -> None:
-        """Its tree is done."""
-        self._outbox.acks.append(tup_id)
-
     def fail(self, tup_id: int) -> None:
-        """Its tree has failed: the method and the exception, or its time."""
+        """Its tree has failed: the method and the exception, or its time; of a batch also which rows."""
         blame, self._blame = self._blame, None
-        method, error = ("", None) if blame is None else (blame[2], blame[4])
-        self._outbox.fails.append((tup_id, method, None if error is None else pack_error(error)))
+        self._forget(tup_id)
+        if blame is None:
+            self._outbox.work.fails.append((tup_id, "", None, None))
+            return
+        if blame[0] == self.component_name:  # of no bolt: with another one, or as the parent has said
+            self._outbox.work.fail_with_group(tup_id)
+            return
+        lost = None if blame[3] is None else rows_lost(blame[3])
+        rows = None if lost is None else ([(places, _packed(error)) for places, error in lost[0]], lost[1])
+        self._outbox.work.fails.append((tup_id, blame[2], _packed(blame[4]), rows))
+
+
+def _packed(error: Any) -> bytes | None:
+    return None if error is None else pack_error(error)

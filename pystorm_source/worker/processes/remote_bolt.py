@@ -1,4 +1,4 @@
-"""What stands for a bolt in the parent of its process: no method of it is called there."""
+"""Represents a bolt in the parent of its process, where none of its methods is called."""
 
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt
@@ -6,7 +6,7 @@ from pystorm_source.plan.plan import ComponentPlan
 
 
 class RemoteBolt(Bolt):
-    """Has what the engine asks of an instance; the bolt itself is built and initialised in the child alone."""
+    """Has the attributes that the engine reads of an instance. Only the child builds and initialises the bolt."""
 
     @classmethod
     def of(cls, component: ComponentPlan) -> "RemoteBolt":

@@ -1,10 +1,10 @@
 """The parent's end of a task that runs in a child: its rings, its child, and how values become bytes.
 
     RemoteExecutor ─► link.end, pack, unpack ─► rings
-                   ─► attach(loop): a ring of the child's doorbell, and its end, wake the thread's event loop
+                   ─► attach(loop): a ring of the child's doorbell, and its end, wake the thread
                    ─► has_ended, raise_ended: its task cannot be done any more
 
-Threading law: of the executor's thread, as the loop is.
+Threading law: the executor's thread, like the loop.
 """
 
 import contextlib
@@ -17,18 +17,23 @@ from cython_core.arrow.row_error import shown
 from cython_core.executors.executor import ComponentFailed
 from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.links.link_end import LinkEnd
+from cython_core.links.link_wait import LinkWait
+from cython_core.tuples.tuple import Tuple
+from pystorm_source.limits.permit_waits import TaskWaits
 from pystorm_source.worker.event_loop import NEVER, EventLoop
+from pystorm_source.worker.input_place import InputPlace
 from pystorm_source.worker.processes import frames
+from pystorm_source.worker.processes.carried_batch import CarriedBatch
 from pystorm_source.worker.processes.carried_error import unpack_error
 from pystorm_source.worker.processes.child_process import ChildProcess, Ending
 
-# Longer: a bolt whose cleanup() hangs keeps the query's end waiting. Shorter: one that writes what it holds is cut off.
+# Longer: a cleanup() that hangs delays the query's end. Shorter: a cleanup() that writes a last batch is cut off.
 FINISH_SECONDS = 5.0
 
 # Longer: a busy thread learns later that a child has ended. Shorter: a system call for nothing.
 LOOK_SECONDS = 0.1
 
-# Of the tuples that were away when a child ended: more fill the message.
+# Tuples in the message about a child that has ended. More: the text is not read. Fewer: the guilty one is missing.
 _MOST_SHOWN = 3
 
 
@@ -46,59 +51,98 @@ class Pumped(Protocol):
 class TaskLink:
     """``sources``: (component, stream, task) of all that the task's tuples may be of, in the child's order.
 
-    ``child``: the process, or what is pumped.
+    ``child``: the process, or what is pumped. ``count``: how often its watchdog has looked. ``keys``:
+    whether the bolt may ask for its tuples' keys, and whether its source says so. ``waits``: of the task's calls for
+    permits.
     """
 
     pack = staticmethod(frames.pack)
     unpack = staticmethod(frames.unpack)
     unpack_error = staticmethod(unpack_error)
+    carried = CarriedBatch
 
-    def __init__(self, end: LinkEnd, sources: Sequence[tuple[str, str, int]], child: "ChildProcess | Pumped"):
+    def __init__(
+        self,
+        end: LinkEnd,
+        sources: Sequence[tuple[str, str, int]],
+        child: "ChildProcess | Pumped",
+        count: Callable[[], int] = lambda: 0,
+        keys: tuple[bool, bool] = (False, False),
+        waits: TaskWaits | None = None,
+    ):
         self.end = end
+        self.waits = waits or TaskWaits()
+        self._count = count
+        self.sends_keys, self._names_keys = keys
         self._places = {source: place for place, source in enumerate(sources)}
         self._process = child if isinstance(child, ChildProcess) else None
         self._pumped = None if isinstance(child, ChildProcess) else child
-        self._loop: EventLoop | None = None
-        self._pidfd = -1
+        self._loop: EventLoop | LinkWait | None = None
+        self.pidfd = -1
         self._look_at = 0.0
         self.has_ended = False
 
+    @property
+    def is_forked(self) -> bool:
+        """Whether the child is a process of its own. Any thread may ask, and for what follows."""
+        return self._process is not None
+
+    @property
+    def looks(self) -> int:
+        """A count that stands still if the process is stopped, or holds its interpreter's lock."""
+        return self._count()
+
+    @property
+    def pid(self) -> int:
+        """Of the process; 0 if it is none."""
+        return 0 if self._process is None else self._process.pid
+
+    @property
+    def doing(self) -> str:
+        """What the process does, as a phrase; empty if nothing can be said."""
+        return "" if self._process is None else self._process.doing()
+
     def place_of(self, component: str, stream: str, task: int) -> int:
-        """Of a source in the table that both processes have."""
+        """A source's place in the table that both processes have."""
         return self._places[component, stream, task]
 
-    def attach(self, loop: EventLoop) -> None:
+    def stack(self) -> tuple[str, ...] | None:
+        """``ChildProcess.stack``; None if the child is pumped."""
+        return None if self._process is None else self._process.stack()
+
+    def keys_of(self, first: int, tups: list[Tuple], place: InputPlace) -> list[Any]:
+        """What a frame of KEYS says of tuples about to be sent."""
+        if place.refuses:
+            # The child cannot say so: the worker's run is to end all the same.
+            place.denied = place.denied or self._names_keys
+            return frames.pack((first, (), place.refused))
+        return frames.pack((first, [place.key_of_tuple(tup) for tup in tups], ""))
+
+    def attach(self, loop: EventLoop | LinkWait) -> None:
         """What comes from the child wakes the loop from here on."""
         self._loop = loop
-        loop.add_sleeper(self)
         if self._process is not None:
-            # A loop calls one function for a file: each link of a child has a number of its own for its end.
-            self._pidfd = os.dup(self._process.pidfd)
-            loop.add_reader(self.end.own_fd, self._rung)
-            loop.add_reader(self._pidfd, self._ended)
+            # A loop calls one function for each file, so each link of a child needs its own number for the child's end.
+            self.pidfd = os.dup(self._process.pidfd)
+        loop.watch(self)
 
     def detach(self) -> None:
         """Nothing wakes the loop any more."""
         loop, self._loop = self._loop, None
         if loop is None:
             return
-        loop.remove_sleeper(self)
+        loop.unwatch(self)
         if self._process is not None:
-            loop.remove_reader(self.end.own_fd)
-            loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
+            os.close(self.pidfd)
 
-    def _rung(self) -> None:
+    def rung(self) -> None:
+        """The eventfd can be read."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.end.own_fd)
-        assert self._loop is not None
-        self._loop.wake()
 
-    def _ended(self) -> None:
-        assert self._loop is not None
+    def ended(self) -> None:
+        """The child has ended."""
         self.has_ended = True
-        self._loop.remove_reader(self._pidfd)
-        self._loop.wake()
 
     def look(self) -> bool:
         """Whether the child has ended. A thread that has other work does not turn the loop, so the child itself is
@@ -115,7 +159,7 @@ class TaskLink:
         return int(self._pumped is not None and self._pumped.step())
 
     def next_due(self) -> float:
-        """When time gives a pumped child something to do. A forked one has a clock and a sleep of its own."""
+        """When time gives a pumped child something to do. A forked child has its own clock, and sleeps by itself."""
         return NEVER if self._pumped is None else self._pumped.next_due
 
     def before_sleep(self) -> bool:
@@ -139,14 +183,15 @@ class TaskLink:
             return
         left = 1000
         while not send() and left and not self._process.ended(FINISH_SECONDS / 1000):
-            self._read_all()
-            self.end.ring()
+            self.drop_all()
             left -= 1
         self.end.ring()
 
-    def _read_all(self) -> None:
+    def drop_all(self) -> None:
+        """Reads what has come up, and drops it: so the child has room for the rest, and reads that it is to end."""
         while self.end.read() is not None:
             pass
+        self.end.ring()
 
     def raise_ended(self, executor: RemoteExecutor) -> NoReturn:
         """Raises ComponentFailed: the child has ended, and its task was not told to. Names what was away."""

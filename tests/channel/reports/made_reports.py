@@ -8,7 +8,7 @@ from pystorm_source.channel.reports.task_report import Latency, RangeReport, enc
 from pystorm_source.worker.component_columns import ComponentColumns
 
 TOKEN = b"a token of thirty-two characters"
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 def report(**changes):

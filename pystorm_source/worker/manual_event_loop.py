@@ -1,0 +1,125 @@
+"""The event loop of async bolts, by a clock of the test kit's.
+
+Threading law: as EventLoop.
+"""
+
+import asyncio
+import heapq
+import selectors
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.worker.event_loop import NEVER, EventLoop
+
+LOOK_SECONDS = 0.001
+
+
+class ManualEventLoop(EventLoop):
+    """An event loop by a clock that stands still until it is advanced. If the loop waits for timers only, a wait
+    advances the clock, unless ``others`` do; if it may also wait for sockets or threads, the machine's time passes on
+    it, too."""
+
+    def __init__(self, clock: Clock, others: bool):
+        super().__init__()
+        self._clock = clock
+        self._others = others
+
+    @property
+    def next_timer(self) -> float:
+        return self._timed().next_timer()
+
+    @property
+    def waits_for_world(self) -> bool:
+        return self._timed().waits_for_world()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a turn would run a callback, without the clock being advanced."""
+        return self._timed().is_ready()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        looks = self._timed().looks
+        others, looks.others = looks.others, False  # they wait for the end of this call
+        try:
+            return super().run(coroutine)
+        finally:
+            looks.others = others
+
+    def _timed(self) -> "_TimedLoop":
+        loop = self._opened()
+        assert isinstance(loop, _TimedLoop)
+        return loop
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        return _TimedLoop(self._clock, self._others)
+
+
+class _TimedLoop(asyncio.SelectorEventLoop):
+    """asyncio's, by that clock."""
+
+    OWN_FILES = 2  # to be woken: asyncio's pipe and ours
+
+    def __init__(self, clock: Clock, others: bool):
+        self._clock = clock
+        self._jobs = 0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self.looks = _TimedSelector(self, clock, others)
+        super().__init__(self.looks)
+
+    def time(self) -> float:
+        return self._clock.monotonic()
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = super().call_at(when, callback, *args, context=context)
+        heapq.heappush(self._timers, (when, id(timer), timer))
+        return timer
+
+    def run_in_executor(self, *args: Any) -> "asyncio.Future[Any]":  # type: ignore[override]
+        future = super().run_in_executor(*args)
+        self._jobs += 1
+        future.add_done_callback(self._job_done)
+        return future
+
+    def _job_done(self, _: Any) -> None:
+        self._jobs -= 1
+
+    def next_timer(self) -> float:
+        while self._timers and (self._timers[0][2].cancelled() or self._timers[0][0] <= self.time()):
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else NEVER
+
+    def is_ready(self) -> bool:
+        timers = self._scheduled  # type: ignore[attr-defined]
+        return bool(self._ready) or bool(timers and timers[0]._when <= self.time())  # type: ignore[attr-defined]
+
+    def waits_for_world(self) -> bool:
+        return self._jobs > 0 or len(self.looks.get_map()) > self.OWN_FILES
+
+
+class _TimedSelector(selectors.DefaultSelector):
+    """Waits by that clock."""
+
+    def __init__(self, loop: _TimedLoop, clock: Clock, others: bool):
+        super().__init__()
+        self._loop = loop
+        self._clock = clock
+        self.others = others
+        self._machine = SystemClock()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is not None and not self.others and not self._loop.waits_for_world():
+            self._clock.sleep(timeout)
+            return []
+        began, shown = self._machine.monotonic(), self._clock.monotonic()
+        ready = super().select(LOOK_SECONDS)
+        passed = self._machine.monotonic() - began - (self._clock.monotonic() - shown)
+        if passed > 0 and self._loop.waits_for_world():
+            self._clock.sleep(passed)
+        return ready

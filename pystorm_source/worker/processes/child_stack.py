@@ -1,0 +1,96 @@
+"""What a child's bolt is in, at this moment: asked by a signal, answered through a pipe.
+
+    parent: ask ─► SIGURG ─► faulthandler, in the child's main thread, writes the stack ─► pipe ─► read, for a while
+
+The child needs neither a turn nor the interpreter's lock to answer. A child that hangs in compiled code answers, too; a
+stopped one does not. The signal is SIGURG, because a process without a handler ignores it: if the bolt has taken the
+signal away from faulthandler, the question stays without an answer and ends nothing.
+"""
+
+import contextlib
+import faulthandler
+import os
+import re
+import select
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+from pystorm_source.errors.user_frames import line_shown
+
+SIGNAL = getattr(signal, "SIGURG", None)  # None: Windows, where there are no children
+
+ANSWER_SECONDS = 0.2
+"""Until the first line. Longer: `stacks` waits for a stopped child. Shorter: one that has no core is taken for one."""
+REST_SECONDS = 0.02
+"""Between two pieces of an answer, which has no end of its own. Shorter: a long stack is cut off."""
+MOST_FRAMES = 20
+"""The innermost ones. More: a text that is not read. Fewer: the user's own line is missing."""
+
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+_RUNS = os.path.join("worker", "processes", "child_tasks.py")
+_OURS = (f"{os.sep}pystorm_source{os.sep}worker{os.sep}", f"{os.sep}pystorm_source{os.sep}api{os.sep}")
+
+
+class ChildStack:
+    """A pipe for one child, made before the fork. ``there_fd``: the child's end.
+
+    Threading law: ``answer`` is the child's; ``ask`` is for any thread of the parent.
+    """
+
+    def __init__(self) -> None:
+        self._own_fd, self.there_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._asking = threading.Lock()
+
+    def answer(self) -> None:
+        """In the child, once: from now on it answers."""
+        if SIGNAL is not None:
+            faulthandler.register(SIGNAL, file=self.there_fd, all_threads=False)
+
+    def ask(self, send: Callable[[int], None]) -> tuple[str, ...] | None:
+        """Blocking, for a fifth of a second at most. ``send``: signals the child. The frames below the engine's,
+        outermost first, such as ``bolts.py:12 in process: 1 / n``, none if it is in no call; None: no answer."""
+        with self._asking:
+            if SIGNAL is None or self._own_fd < 0:
+                return None
+            self._read()  # an answer that came too late
+            send(SIGNAL)
+            text, seconds = b"", ANSWER_SECONDS
+            while self._comes(seconds) and (piece := self._read()):  # empty: the child has ended
+                text, seconds = text + piece, REST_SECONDS
+        return tuple(_frames(text.decode(errors="replace"))) if text else None
+
+    def _comes(self, seconds: float) -> bool:
+        poll = select.poll()
+        poll.register(self._own_fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def _read(self) -> bytes:
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._own_fd, 1 << 16)
+        return b""
+
+    def forked(self) -> None:
+        """In the parent, after the fork: only the child keeps its end."""
+        os.close(self.there_fd)
+
+    def close(self) -> None:
+        """No more questions."""
+        with self._asking:
+            if self._own_fd >= 0:
+                os.close(self._own_fd)
+            self._own_fd = -1
+
+
+def _frames(text: str) -> Iterator[str]:
+    """Outermost first. What called the child's tasks is the stack of its parent at the fork."""
+    found: list[tuple[str, int, str]] = []
+    for line in text.splitlines():
+        if frame := _FRAME.match(line):
+            file, number, function = frame.groups()
+            if file.endswith(_RUNS):
+                break
+            if not any(each in file for each in _OURS):
+                found.append((file, int(number), function))
+    for frame_of in found[:MOST_FRAMES][::-1]:
+        yield line_shown(*frame_of)

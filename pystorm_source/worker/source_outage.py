@@ -1,0 +1,155 @@
+"""A source that is busy: whether an exception says so, when the spout is asked again, and when it is enough.
+
+a call raises RetryLater, or what topology.retry.on calls worth a retry ──► note ──► again_at ──► … ──► end
+                                                                              └► after spout.unavailable.timeout:
+                                                                                 SpoutUnavailable
+"""
+
+import logging
+import traceback
+from collections.abc import Mapping
+from random import Random
+from types import MappingProxyType
+
+from cython_core.routing.failure_kinds import FailureKind, RetryLater
+from pystorm_source.clock import Clock
+from pystorm_source.errors import one_line, said
+from pystorm_source.options import EngineOptions
+from pystorm_source.worker.ended_generator import refuse_ended_generator
+from pystorm_source.worker.failure import SpoutUnavailable, tuple_failed
+from pystorm_source.worker.failure_rules import FailureRules
+
+logger = logging.getLogger("pystorm.source")
+
+FIRST_SECONDS = 0.5
+"""Before the second attempt, where the source names no time; doubled with each further one. Too large: a short hiccup
+costs as much. Too small: a source that restarts is asked in vain."""
+LONGEST_SECONDS = 30.0
+"""Up to which that grows. Too large: rows wait though the source is back. Too small: a source in trouble gets no
+rest."""
+JITTER = 0.2
+"""Of a pause: it lasts up to so much longer. Larger: rows wait. Smaller: queries that were refused together meet the
+source together again."""
+LEAST_ATTEMPTS = 3
+"""Before a source counts as gone, however much time has passed. Too large: commits, which are rare, are refused for
+ever. Too small: two of them that were refused at night end a query."""
+PARTS = frozenset({"partitions", "earliest", "latest"})
+"""Of which a snapshot is made, unless the spout has a method of its own for that."""
+READS = frozenset({"next_tuple", "next_batch"})
+"""Methods that go on where the last call has ended."""
+NO_RULES: Mapping[str, str] = MappingProxyType({})
+
+
+class SourceOutage:
+    """Of one spout, in one place: ``task`` 0 is the driver. Between ``note`` and ``end`` the source is unavailable.
+
+    ``rules``: what ``topology.retry.on`` says. ``again_at``: before that reading of the clock the spout must not be
+    asked; 0 if it may. ``reason``: the last error, with its call; empty if there is none.
+    """
+
+    def __init__(
+        self,
+        spout: str,
+        task: int,
+        options: EngineOptions,
+        clock: Clock,
+        rules: Mapping[str, str] = NO_RULES,
+        chance: Random | None = None,
+    ):
+        self.spout = spout
+        self.task = task
+        self.again_at = 0.0
+        self.reason = ""
+        self._timeout = options.spout_unavailable_seconds
+        self._given = options.spout_unavailable_timeout
+        self._clock = clock
+        self._rules = FailureRules(rules)
+        self._chance = chance or Random()
+        self._since: float | None = None
+        self._attempts = 0
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """A component's state may be pickled: the engine's own attributes are left out."""
+        return type(None), ()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the source is unavailable."""
+        return self._since is not None
+
+    @property
+    def seconds(self) -> float:
+        """For how long it has been."""
+        return 0.0 if self._since is None else self._clock.monotonic() - self._since
+
+    def rests(self) -> bool:
+        """Whether it must not be asked now."""
+        return self._since is not None and self._clock.monotonic() < self.again_at
+
+    def passes(self, error: BaseException | None) -> bool:
+        """Whether the exception of a call says that the source is only busy."""
+        if isinstance(error, RetryLater):
+            return True
+        return isinstance(error, Exception) and not isinstance(error, FailureKind) and self._rules.retries(error)
+
+    def note(self, method: str, error: BaseException) -> None:
+        """A call was refused. Raises SpoutUnavailable if that has been so for too long; TopologyError if the spout
+        cannot go on where it was."""
+        if method in READS:
+            refuse_ended_generator(self.spout, method, error)
+        now = self._clock.monotonic()
+        if self._since is None:
+            self._since, self._attempts = now, 0
+        self._attempts += 1
+        end = self._since + self._timeout
+        if now >= end and self._attempts >= LEAST_ATTEMPTS:
+            raise SpoutUnavailable(
+                self.spout, self.task, method, self._attempts, now - self._since, self._given
+            ) from error
+        if isinstance(error, RetryLater):
+            pause = error.seconds
+        else:
+            pause = min(FIRST_SECONDS * 2 ** min(self._attempts - 1, 16), LONGEST_SECONDS)
+        pause *= 1 + JITTER * self._chance.random()
+        # Not beyond the bound: the last attempt is then. The few that are due behind it are a pause apart, too.
+        self.again_at = now + (min(pause, end - now) if now < end else min(pause, FIRST_SECONDS))
+        self.reason = f"{method}() raised {one_line(said(error))}"
+        if self._attempts == 1:
+            logger.warning(
+                "the source of spout %r is unavailable: %s; asked again in %.1f s, for at most %s "
+                "(spout.unavailable.timeout)",
+                self.spout,
+                self.reason,
+                self.again_at - now,
+                self._given,
+            )
+
+    def note_on_driver(self, method: str, error: BaseException | None) -> None:
+        """As ``note``. Raises TupleFailed."""
+        assert error is not None
+        try:
+            self.note(_part_of(method, error), error)
+        except SpoutUnavailable as failure:
+            raise tuple_failed(failure) from error
+
+    def end(self) -> None:
+        """The spout has answered."""
+        if self._since is None:
+            return
+        logger.warning(
+            "the source of spout %r is available again, after %.1f s and %d attempts",
+            self.spout,
+            self.seconds,
+            self._attempts + 1,
+        )
+        self._since, self.again_at, self.reason = None, 0.0, ""
+
+    def sleep(self) -> None:
+        """Blocking, until the spout may be asked again."""
+        self._clock.sleep(max(0.0, self.again_at - self._clock.monotonic()))
+
+
+def _part_of(method: str, error: BaseException) -> str:
+    """The method that has raised: ``method``, or one of those that make a snapshot."""
+    names = (frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__))
+    return next((name for name in names if name in PARTS), method)

@@ -1,0 +1,48 @@
+"""How children end that are told to: also one whose ring to the parent is full, because its rows are not wanted."""
+
+import time
+
+import pytest
+
+from pystorm_source import Bolt
+from tests.both_schedulers import SCHEDULERS
+from tests.worker.running import Numbers, topology, worker_of
+
+ROWS = 5_000
+"""Of each tuple: some of them fill the ring."""
+
+
+class Wordy(Bolt):
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.path = conf["app.cleaned"]
+
+    def process(self, tup):
+        for n in range(ROWS):
+            self.emit((n,))
+
+    def cleanup(self):
+        with open(self.path, "a") as file:
+            file.write("cleaned\n")
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_child_ends_at_once_though_nobody_takes_its_rows(scheduler, tmp_path, monkeypatch):
+    monkeypatch.setattr("pystorm_source.worker.worker.BROKEN_CLEANUP_SECONDS", 60.0)
+    cleaned = tmp_path / "cleaned"
+    overrides = {
+        "topology.scheduler": scheduler,
+        "topology.executor.receive.buffer.size": 8,
+        "app.cleaned": str(cleaned),
+    }
+    s = Numbers.spec()
+    made = topology(s=s, wordy=Wordy.spec(inputs=[s], processes=2))
+    worker = worker_of(made, "wordy", overrides=overrides)
+    rows = worker.run("s", "p", 0, 1000)
+    next(rows)
+    rows.close()
+    began = time.monotonic()
+    worker.stop()
+    assert time.monotonic() - began < 30
+    assert cleaned.read_text().split() == ["cleaned"] * 2
