@@ -13,12 +13,12 @@ were acked and will not be delivered again. So the manifest has copies: after ea
 import logging
 import re
 import uuid
-from collections.abc import Iterator
+from contextlib import suppress
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import CheckpointError, DataLossError, UsageError, WorldError
 from pystorm_source.journal.ballot import decided
-from pystorm_source.journal.manifest import HEAD, BatchRange, Head, Manifest
+from pystorm_source.journal.manifest import HEAD, BatchRange, Head, Manifest, SegmentPart
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.journal.private_files import FileGroup
 from pystorm_source.journal.rows import JournalRows
@@ -40,9 +40,12 @@ GO_ON = "or let the query go on without the lost tuples with option failOnDataLo
 
 
 class Journal:
-    """``id``: the partition's name. Raises CheckpointError if it is not a journal's id."""
+    """``id``: the partition's name; ``has_notes``: whether its spout keeps notes. Raises CheckpointError if
+    it is not a journal's id."""
 
-    def __init__(self, options: JournalOptions, spout: str, id: str, clock: Clock | None = None):
+    def __init__(
+        self, options: JournalOptions, spout: str, id: str, clock: Clock | None = None, has_notes: bool = False
+    ):
         if not re.fullmatch(r"[0-9a-f]{32}", id):
             raise CheckpointError(
                 f"the checkpoint names a journal of spout {spout!r} that cannot be: it was written without "
@@ -52,39 +55,46 @@ class Journal:
             )
         self.id = id
         self._spout = spout
+        self._has_notes = has_notes
         self._clock = clock or SystemClock()
         folder = re.sub(r"[^\w.-]|^\.", lambda odd: f"%{ord(odd[0]):x}", spout)
         group = FileGroup(options.group, "journal.group", may_write=True)
         self.store = journal_store(options.path, folder, id, durable=options.fsync != "never", group=group)
 
-    def found(self, trimmed: int = 0) -> None:
+    def found(self, trimmed: int = 0, notes: str | None = None) -> None:
         """A new head: of a new journal, or of one whose head is lost."""
-        self.store.replace(HEAD, Head(self.id, self._spout, trimmed).to_bytes())
+        self.store.replace(HEAD, Head(self.id, self._spout, trimmed, notes).to_bytes())
+
+    def head(self) -> Head | None:
+        """None if it is missing or damaged."""
+        data = self.store.read(HEAD)
+        return None if data is None else Head.parse(data, self.id)
 
     def trimmed(self) -> int | None:
         """Everything below this offset is finished; None if the head is missing or damaged."""
-        data = self.store.read(HEAD)
-        head = None if data is None else Head.parse(data, self.id)
+        head = self.head()
         return None if head is None else head.trimmed
 
     def trim(self, offset: int) -> None:
         """Driver: Spark has finished everything below ``offset``."""
         names = self.store.names()
         over = [name for name in names if (of := BatchRange.of_name(name)) and of.end <= offset]
-        trimmed = self.trimmed()
+        head = self.head()
+        trimmed = None if head is None else head.trimmed
         if not over and trimmed is not None and trimmed >= offset:
             return
+        notes = self._notes_before(offset, names) or (None if head is None else head.notes)
         manifests = [name for name in over if name.endswith("manifest")]
         rest = [name for name in over if name not in manifests]
         # Order: first it is written that these are over. An attempt that comes late looks there after it has committed
         # its batch: it either finds the manifest, or reads this.
         try:
-            self.found(max(offset, trimmed or 0))
+            self.found(max(offset, trimmed or 0), notes)
         except WorldError:
             # Workaround: on a full disk a head finds room only once segments are gone. A late attempt finds the
             # manifest, and no segments: it fails, and Spark takes no notice.
             self._delete(rest)
-            self.found(max(offset, trimmed or 0))
+            self.found(max(offset, trimmed or 0), notes)
         # Order: manifests last. A batch that a crash in between leaves is whole, or has no manifest and no segment.
         self._delete(rest)
         self._delete(manifests)
@@ -100,14 +110,16 @@ class Journal:
         if trimmed is None:
             starts = [of.start for name in self.store.names() if (of := BatchRange.of_name(name)) and of.end > offset]
             trimmed = max(offset, min(starts, default=offset))
+            notes = self._notes_before(offset, self.store.names())
             logger.warning(
-                "%s was missing or damaged. It is made again from the checkpoint. Nothing is lost by that: everything "
+                "%s was missing or damaged. It is made again from the checkpoint. %s: everything "
                 "below offset %d is finished. If the folder is new: %s",
                 self.where(HEAD),
+                "The notes of its spout are lost" if self._has_notes and notes is None else "Nothing is lost by that",
                 offset,
                 SAME_FOLDER,
             )
-            self.found(trimmed)
+            self.found(trimmed, notes)
         if trimmed > offset and fail_on_data_loss:
             raise CheckpointError(
                 f"{OLDER_CHECKPOINT}. The checkpoint ends at offset {offset} of spout {self._spout!r}, and what the "
@@ -146,37 +158,85 @@ class Journal:
             self.found()
         return Manifest(batch, ()) if isinstance(lost, CheckpointError) else None
 
-    def read(self, manifest: Manifest, rows: JournalRows, fail_on_data_loss: bool) -> Iterator[Group]:
-        """The groups of a batch, in order; one segment at a time is in memory.
+    def committed(self, start: int, end: int, fail_on_data_loss: bool) -> list[Manifest]:
+        """The batches that hold offsets [start, end), which were committed by earlier micro-batches, in order.
 
-        Raises DataLossError if something is missing or damaged; without ``fail_on_data_loss`` that segment is cut
-        there, and the log says so.
+        Raises DataLossError or CheckpointError if one is missing; without ``fail_on_data_loss`` the log says so, and it
+        is skipped.
         """
-        for part in manifest.segments:
-            data = self.store.read(part.name)
-            content = read_segment((data or b"")[: part.bytes], part.name)
-            damage = "it is missing" if data is None else content.damage
-            if not damage and sum(group.tuples for group in content.groups) != part.tuples:
-                damage = "it is cut short"
-            if damage and fail_on_data_loss:
-                raise DataLossError(
-                    f"a segment of the journal of spout {self._spout!r} is damaged, {damage}: bring the file back from "
-                    "a copy, or let the query go on without its tuples from there on with option "
-                    f"failOnDataLoss=false. Given: {self.where(part.name)!r}",
-                    code="PYSTORM_DATA_LOST",
-                )
-            if damage:
-                kept = sum(group.tuples for group in content.groups)
-                logger.warning(
-                    "%s: %s; %d of %d tuples are skipped, as failOnDataLoss is false",
-                    self.where(part.name),
-                    damage,
-                    part.tuples - kept,
-                    part.tuples,
-                )
-            if content.groups:
-                rows.check(content.schemas, self.where(part.name))
-            yield from content.groups
+        names = self.store.names()
+        if self._gap(start, end, names) < end:
+            # Workaround: an NFS client lists an old state of a folder for up to a minute, unless it writes there.
+            aside = f"{HEAD}.{uuid.uuid4().hex}"
+            self.store.replace(aside, b"")
+            self.store.delete(aside)
+            names = self.store.names()
+        found, at = [], start
+        while at < end:
+            upto = self._next_committed(at, end, names)
+            try:
+                manifest = self._manifest_at(at, names)
+                if manifest is None:
+                    raise self._missing(BatchRange(at, upto))
+            except (DataLossError, CheckpointError) as lost:
+                if fail_on_data_loss:
+                    raise
+                logger.warning("%s", lost)
+                at = upto
+            else:
+                found.append(manifest)
+                at = manifest.batch.end
+        return found
+
+    def last_before(self, offset: int, names: list[str] | None = None) -> Manifest | None:
+        """The committed batch with the highest offsets of those that end at ``offset`` or before. Raises DataLossError
+        if its manifest is damaged, and there is no copy."""
+        names = self.store.names() if names is None else names
+        before = [batch for batch in _committed(names) if batch.end <= offset]
+        return self._written(before[-1], names) if before else None
+
+    def _notes_before(self, offset: int, names: list[str]) -> str | None:
+        """Returns None, without a look at a manifest, if the spout keeps no notes."""
+        last = self.last_before(offset, names) if self._has_notes else None
+        return None if last is None else last.notes
+
+    def newest(self) -> list[Manifest]:
+        """The committed batch with the highest offsets; none if there is none, or it is damaged."""
+        for batch in _committed(self.store.names())[-1:]:
+            with suppress(DataLossError):
+                return [Manifest.parse(self.store.read(batch.manifest) or b"", batch, self.where(batch.manifest))]
+        return []
+
+    def segment(self, part: SegmentPart, rows: JournalRows, fail_on_data_loss: bool) -> tuple[Group, ...]:
+        """The groups of a committed segment, in order.
+
+        Raises DataLossError if something is missing or damaged; without ``fail_on_data_loss`` the segment is cut there,
+        and the log says so.
+        """
+        data = self.store.read(part.name)
+        content = read_segment((data or b"")[: part.bytes], part.name)
+        damage = "it is missing" if data is None else content.damage
+        if not damage and sum(group.tuples for group in content.groups) != part.tuples:
+            damage = "it is cut short"
+        if damage and fail_on_data_loss:
+            raise DataLossError(
+                f"a segment of the journal of spout {self._spout!r} is damaged, {damage}: bring the file back from "
+                "a copy, or let the query go on without its tuples from there on with option "
+                f"failOnDataLoss=false. Given: {self.where(part.name)!r}",
+                code="PYSTORM_DATA_LOST",
+            )
+        if damage:
+            kept = sum(group.tuples for group in content.groups)
+            logger.warning(
+                "%s: %s; %d of %d tuples are skipped, as failOnDataLoss is false",
+                self.where(part.name),
+                damage,
+                part.tuples - kept,
+                part.tuples,
+            )
+        if content.groups:
+            rows.check(content.schemas, self.where(part.name))
+        return tuple(content.groups)
 
     def where(self, name: str) -> str:
         """A file's path for messages."""
@@ -199,6 +259,9 @@ class Journal:
                     f"old one until that is done; or {OLDER_CHECKPOINT}. Given: {self.where(name)!r}",
                     code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
                 )
+        return self._written(batch, names)
+
+    def _written(self, batch: BatchRange, names: list[str]) -> Manifest | None:
         data = self.store.read(batch.manifest)
         try:
             found = None if data is None else Manifest.parse(data, batch, self.where(batch.manifest))
@@ -230,6 +293,34 @@ class Journal:
     def _lost(self, batch: BatchRange, shares: int, trimmed: int | None, names: list[str]) -> Exception | None:
         """The error if a batch without a manifest was finished or committed before, or is another journal's; else
         None."""
+        if gone := self._gone(batch, trimmed):
+            return gone
+        assert trimmed is not None
+        # A share may be read before earlier shares of the same micro-batch, and after later ones.
+        others = (shares - 1) * (batch.end - batch.start + 1)
+        committed = _committed(names)
+        reached = trimmed
+        for each in committed:
+            reached = max(reached, each.end) if each.start <= reached else reached
+        latest = max((each.end for each in committed), default=0)
+        if reached < batch.start - others or latest > batch.end + others:
+            return self._older(batch, f"it goes on from {reached} and ends at {latest}")
+        return None
+
+    def _missing(self, batch: BatchRange) -> Exception:
+        """The error if offsets that were committed are not there."""
+        return self._gone(batch, self.trimmed()) or self._older(batch, "an earlier micro-batch has committed them")
+
+    def _older(self, batch: BatchRange, fits_not: str) -> DataLossError:
+        return DataLossError(
+            f"{OLDER_JOURNAL}. Offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} have no "
+            f"manifest, and those beside them do not fit: {fits_not}. "
+            f"{SAME_FOLDER}; bring the files back from a copy, {GO_ON}. Given: {self.where(HEAD)!r}",
+            code="PYSTORM_DATA_LOST",
+        )
+
+    def _gone(self, batch: BatchRange, trimmed: int | None) -> Exception | None:
+        """The error if there is no journal any more, or these offsets were finished before; else None."""
         where = f"Given: {self.where(HEAD)!r}"
         if trimmed is None:
             return DataLossError(
@@ -245,18 +336,27 @@ class Journal:
                 f"no notice. {where}",
                 code="PYSTORM_CHECKPOINT_DAMAGED",
             )
-        # A share may be read before earlier shares of the same micro-batch, and after later ones.
-        others = (shares - 1) * (batch.end - batch.start + 1)
-        committed = sorted(of for name in names if (of := BatchRange.of_name(name)) and name == of.manifest)
-        reached = trimmed
-        for each in committed:
-            reached = max(reached, each.end) if each.start <= reached else reached
-        latest = max((each.end for each in committed), default=0)
-        if reached < batch.start - others or latest > batch.end + others:
-            return DataLossError(
-                f"{OLDER_JOURNAL}. Offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} have no "
-                f"manifest, and those beside them do not fit: it goes on from {reached} and ends at {latest}. "
-                f"{SAME_FOLDER}; bring the files back from a copy, {GO_ON}. {where}",
-                code="PYSTORM_DATA_LOST",
-            )
         return None
+
+    def _manifest_at(self, offset: int, names: list[str]) -> Manifest | None:
+        """That of the batch which holds an offset; None if there is none, nor a copy of it."""
+        for batch in _committed(names):
+            if batch.start <= offset < batch.end:
+                return self._written(batch, names)
+        ranges = {of for name in names if (of := BatchRange.of_name(name)) and of.start <= offset < of.end}
+        return next(filter(None, (self._from_copy(batch, names) for batch in sorted(ranges))), None)
+
+    def _next_committed(self, offset: int, end: int, names: list[str]) -> int:
+        return min((batch.start for batch in _committed(names) if batch.start > offset), default=end)
+
+    def _gap(self, start: int, end: int, names: list[str]) -> int:
+        """The first offset of [start, end) that no manifest holds; ``end`` if all are held."""
+        for batch in _committed(names):
+            if batch.start <= start < batch.end:
+                start = batch.end
+        return min(start, end)
+
+
+def _committed(names: list[str]) -> list[BatchRange]:
+    """The ranges that have a manifest, sorted."""
+    return sorted(of for name in names if (of := BatchRange.of_name(name)) and name == of.manifest)

@@ -11,6 +11,9 @@ A manifest says which bytes of which segments are the tuples of one micro-batch.
     {"crc": 1234, "end": 100000, "segments": [{"bytes": 2048, "name": "…segment", "tuples": 17}], "start": 0,
      "tuples": 17, "version": 1}
 
+The manifest of a spout that keeps notes has ``notes``, too: JSON text, such as the cursors of a ``CursorSpout``. The
+head keeps the notes of the last manifest that was deleted.
+
 Names in a journal's folder begin with the range: ``0000000000000000000-0000000000000100000.`` and then ``manifest``,
 or the attempt and ``N.segment`` or ``ballot``.
 """
@@ -29,15 +32,17 @@ _RANGE = re.compile(r"([0-9]{19})-([0-9]{19})\.")
 
 
 class Head(NamedTuple):
-    """``id``: the journal's; ``trimmed``: everything below this offset is finished, and its files are deleted."""
+    """``id``: the journal's; ``trimmed``: everything below this offset is finished, and its files are deleted;
+    ``notes``: those of the last manifest below it, None if it had none."""
 
     id: str
     spout: str
     trimmed: int
+    notes: str | None = None
 
     def to_bytes(self) -> bytes:
         """Canonical: equal heads are equal bytes."""
-        entries = {**self._asdict(), "version": VERSION}
+        entries = {**_without_none(self._asdict()), "version": VERSION}
         return _text({**entries, "crc": zlib.crc32(_text(entries))})
 
     @classmethod
@@ -45,7 +50,7 @@ class Head(NamedTuple):
         """Reads the result of ``to_bytes`` for the journal ``id``; None for anything else."""
         try:
             given = json.loads(data)
-            head = cls(given["id"], given["spout"], given["trimmed"])
+            head = cls(given["id"], given["spout"], given["trimmed"], given.get("notes"))
             sound = data == head.to_bytes() and head.id == id and type(head.trimmed) is int and head.trimmed >= 0
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
@@ -95,10 +100,16 @@ class SegmentPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The segments of a batch, in the order of their tuples."""
+    """The segments of a batch, in the order of their tuples. ``notes``: the spout's, behind this batch."""
 
     batch: BatchRange
     segments: tuple[SegmentPart, ...]
+    notes: str | None = None
+
+    @property
+    def tuples(self) -> int:
+        """Of all its segments."""
+        return sum(part.tuples for part in self.segments)
 
     def to_bytes(self) -> bytes:
         """Canonical: equal manifests are equal bytes."""
@@ -106,13 +117,15 @@ class Manifest:
         return _text({**entries, "crc": zlib.crc32(_text(entries))})
 
     def _entries(self) -> dict[str, Any]:
-        return {
+        entries = {
             "version": VERSION,
             "start": self.batch.start,
             "end": self.batch.end,
-            "tuples": sum(part.tuples for part in self.segments),
+            "tuples": self.tuples,
             "segments": [part._asdict() for part in self.segments],
+            "notes": self.notes,
         }
+        return _without_none(entries)
 
     @classmethod
     def parse(cls, data: bytes, batch: BatchRange, where: str) -> "Manifest":
@@ -120,7 +133,7 @@ class Manifest:
         try:
             given = json.loads(data)
             parts = tuple(SegmentPart(each["name"], each["bytes"], each["tuples"]) for each in given["segments"])
-            manifest = cls(BatchRange(given["start"], given["end"]), parts)
+            manifest = cls(BatchRange(given["start"], given["end"]), parts, given.get("notes"))
             sound = data == manifest.to_bytes() and manifest.batch == batch
             sound = sound and all(batch.is_segment(part.name) for part in parts)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -133,6 +146,11 @@ class Manifest:
                 code="PYSTORM_DATA_LOST",
             )
         return manifest
+
+
+def _without_none(entries: dict[str, Any]) -> dict[str, Any]:
+    """What has no notes has the bytes that it had before there were any."""
+    return {name: value for name, value in entries.items() if value is not None}
 
 
 def _text(entries: dict[str, Any]) -> bytes:

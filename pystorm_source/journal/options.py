@@ -38,6 +38,14 @@ class JournalOptions(Options, frozen=True, kw_only=True):
         int, Meta(ge=1 << 12, le=1 << 40, description="Bytes after which a segment of the journal is finished.")
     ] = msgspec.field(name="journal.segment.bytes", default=64 << 20)
 
+    readers: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="How many Spark tasks process what the last micro-batch has journaled, at most, while one more "
+            "task polls and journals the next batch: a queue feeds all cores, and rows come one micro-batch later. "
+            "Unset: one task polls, then processes, which keeps the order of the spout's tuples."
+        ),
+    ] = msgspec.field(name="journal.readers", default=None)
     group: Annotated[
         str,
         Meta(
@@ -48,6 +56,12 @@ class JournalOptions(Options, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.path:
+            if self.readers is not None:
+                raise OptionError(
+                    "option 'journal.readers' needs option 'journal.path': the tasks read what is journaled. Set it, "
+                    f"or leave journal.readers out. Given: {self.readers!r}",
+                    code="PYSTORM_OPTIONS_CONFLICT",
+                )
             return
         remedy = "option 'journal.path' is an absolute path, or a URI that pyarrow.fs knows"
         if "://" not in self.path:

@@ -104,7 +104,8 @@ class JournalRows:
             raise DataLossError(
                 f"the journal of {self.component!r} was written when the spout had other streams or fields, "
                 f"{dict(zip(theirs, (schema.names for schema in schemas), strict=True))!r}: run the old topology until "
-                f"this micro-batch is done. Given: {where!r}, read for {self._fields!r}",
+                "this micro-batch is done; with journal.readers, once with trigger(availableNow=True), which reads all "
+                f"that is journaled. Given: {where!r}, read for {self._fields!r}",
                 code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
             )
 

@@ -19,14 +19,24 @@ logger = logging.getLogger("pystorm.journal")
 
 
 class BatchWriter:
-    """Begins with the first ``put`` or ``flush``, ends with ``commit`` or ``give_up``."""
+    """Begins with the first ``put`` or ``flush``, ends with ``commit`` or ``give_up``. ``groups`` are its tuples, if it
+    ``keeps`` them."""
 
-    def __init__(self, journal: Journal, options: JournalOptions, batch: BatchRange, rows: JournalRows, clock: Clock):
+    def __init__(
+        self,
+        journal: Journal,
+        options: JournalOptions,
+        batch: BatchRange,
+        rows: JournalRows,
+        clock: Clock,
+        keeps: bool = True,
+    ):
         self._journal = journal
         self._options = options
         self._batch = batch
         self._rows = rows
         self._clock = clock
+        self._keeps = keeps
         # By time, so that tuples of several attempts are recovered in the order of their emits.
         self._attempt = f"{int(clock.wall() * 1000):012x}{uuid.uuid4().hex[:16]}"
         self._writer: SegmentWriter | None = None
@@ -42,7 +52,8 @@ class BatchWriter:
         """Puts the tuples of killed attempts at the beginning. Returns their number."""
         for orphan in orphans:
             self._parts.append(orphan.part)
-            self.groups += [group.batches for group in orphan.groups]
+            if self._keeps:
+                self.groups += [group.batches for group in orphan.groups]
         return sum(orphan.part.tuples for orphan in orphans)
 
     def flush(self, has_ids: bool) -> None:
@@ -63,17 +74,19 @@ class BatchWriter:
         self._writer.write(batches, has_ids)
         if not self._has_ids:
             self._recoverable[self._writer.name] = self._writer.bytes
-        self.groups.append(tuple(batches))
+        if self._keeps:
+            self.groups.append(tuple(batches))
         if self._writer.bytes >= self._options.segment_bytes:
             self._end_segment()
 
-    def commit(self) -> Manifest | None:
+    def commit(self, notes: str | None = None) -> Manifest | None:
         """Ends the batch: None if this attempt's tuples are its tuples, else the manifest of those that are.
+        ``notes``: of a spout that has some, behind its tuples.
 
         Blocking. Raises WorldError if the batch is long over.
         """
         self._end_segment()
-        mine = Manifest(self._batch, tuple(self._parts))
+        mine = Manifest(self._batch, tuple(self._parts), notes)
         winner = self._winner(mine)
         trimmed = self._journal.trimmed()
         if trimmed is not None and trimmed >= self._batch.end:

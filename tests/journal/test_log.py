@@ -15,6 +15,7 @@ import pytest
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import CheckpointError, DataLossError
+from pystorm_source.journal.committed import Part, tuples_of
 from pystorm_source.journal.log import Journal
 from pystorm_source.journal.manifest import BatchRange
 from pystorm_source.journal.options import JournalOptions, without_credentials
@@ -52,8 +53,8 @@ def read(folder, fail_on_data_loss=True):
     manifest = journal.opened(BATCH, 1, fail_on_data_loss)
     if manifest is None:
         return None
-    groups = journal.read(manifest, rows, fail_on_data_loss)
-    return [emit[0][0] for group in groups for emit in rows.emits(group)]
+    groups = tuples_of(journal, Part(manifest), rows, fail_on_data_loss)
+    return [emit[0][0] for _, group, *_ in groups for emit in rows.emits(group)]
 
 
 def modes_in(folder):

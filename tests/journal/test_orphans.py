@@ -14,6 +14,7 @@ import pytest
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import WorldError
 from pystorm_source.journal import store
+from pystorm_source.journal.committed import Part, tuples_of
 from pystorm_source.journal.log import Journal
 from pystorm_source.journal.manifest import BatchRange, Manifest
 from pystorm_source.journal.options import JournalOptions
@@ -56,8 +57,8 @@ class Attempt:
 
 def read(folder):
     journal, rows = opened(folder)
-    groups = journal.read(journal.opened(BATCH, 1, True), rows, True)
-    return [emit[0][0] for group in groups for emit in rows.emits(group)]
+    groups = tuples_of(journal, Part(journal.opened(BATCH, 1, True)), rows, True)
+    return [emit[0][0] for _, group, *_ in groups for emit in rows.emits(group)]
 
 
 def sizes(folder):

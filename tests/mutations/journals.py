@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import PystormError
+from pystorm_source.journal.committed import Part, tuples_of
 from pystorm_source.journal.log import Journal
 from pystorm_source.journal.manifest import BatchRange
 from pystorm_source.journal.options import JournalOptions
@@ -81,8 +82,8 @@ class Journals:
                 if manifest is None:
                     assert not strict or (not loud and warnings), "a committed batch looks as if it was open"
                     return "refused"
-                groups = self._journal.read(manifest, rows, loud)
-                found = [emit[0][0] for group in groups for emit in rows.emits(group)]
+                groups = tuples_of(self._journal, Part(manifest), rows, loud)
+                found = [emit[0][0] for _, group, *_ in groups for emit in rows.emits(group)]
             except PystormError as error:
                 return refused(error)
         if found == numbers:
