@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
+from pystorm_source.options.duration import parse_duration
 from pystorm_source.options.rate_limit import RateLimit, rate_limits
 from pystorm_source.options.redis_url import check_redis_url, shown_url
 from pystorm_source.options.retry_table import retry_table
@@ -22,6 +23,7 @@ LINT_CODES = (
     "key-behind-shuffle",
     "key-without-effect",
     "never-ends",
+    "processes-of-ranges",
     "rows-returned",
     "runs-again",
     "spouts-apart",
@@ -107,6 +109,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         "topology.producer.batch.dynamic",
         "topology.rate.limit.redis.prefix",
         "topology.spout.recvq.skips",
+        "spout.unavailable.timeout",
         "topology.testing.always.try.serialize",
         "pystorm.log.path",
         "pystorm.log.file",
@@ -244,13 +247,31 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     retry_on: Annotated[
         dict[str, Any] | str,
         Meta(
-            description="Exceptions of bolts, by class, that are worth a retry or not: a JSON object of names, bare or "
-            'dotted, such as {"TimeoutError": "retry", "ValueError": "never", "aiohttp.ClientResponseError": "retry"}. '
+            description="Exceptions of bolts, and of spouts on the driver, by class, that are worth a retry or not: a "
+            'JSON object of names, bare or dotted, such as {"TimeoutError": "retry", "ValueError": "never", '
+            '"aiohttp.ClientResponseError": "retry"}. '
             "Subclasses count; the most specific class decides. retry: the tuple fails and is emitted again, whatever "
             "exit_on_exception says. never: it is a dead letter after one attempt. Others: as without this option. "
-            "For a topology, or in the config of one bolt."
+            "A spout whose call on the driver raises one is asked again (spout.unavailable.timeout). For a topology, "
+            "or in the config of one component."
         ),
     ] = msgspec.field(name="topology.retry.on", default="")
+    spout_poll_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=1e8)] | None,
+        Meta(
+            description="Seconds, fractions allowed, between two questions of the driver what a PartitionedSpout has: "
+            "rows are seen at most that much later. 0: with each trigger, up to 100 times a second while a query is "
+            "idle. Unset: the spout's poll_seconds, by default 1. For a topology, or in the config of one spout."
+        ),
+    ] = msgspec.field(name="spout.poll.seconds", default=None)
+    spout_unavailable_timeout: Annotated[
+        str,
+        Meta(
+            description="How long a source may be busy before the query ends: a number with ms, s, m, h or d. It is "
+            "busy while calls of its spout raise RetryLater or, on the driver, what topology.retry.on calls worth a "
+            "retry. For a topology, or in the config of one spout."
+        ),
+    ] = msgspec.field(name="spout.unavailable.timeout", default="10m")
     dead_letter: Annotated[
         Literal["fail", "stream", "drop"],
         Meta(
@@ -494,6 +515,11 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         return WaitOptions(*(getattr(self, f"{situation}_wait_{name}") for name in WaitOptions._fields))
 
     @property
+    def spout_unavailable_seconds(self) -> float:
+        """``spout_unavailable_timeout`` in seconds. Raises OptionError for what is none."""
+        return parse_duration("spout.unavailable.timeout", self.spout_unavailable_timeout)
+
+    @property
     def retry_rules(self) -> dict[str, str]:
         """``retry_on`` as a table: name of an exception → retry or never. Raises OptionError for what is none."""
         return retry_table(self.retry_on)
@@ -514,6 +540,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         return _listed(self.lint_off)
 
     def __post_init__(self) -> None:
+        parse_duration("spout.unavailable.timeout", self.spout_unavailable_timeout)
         retry_table(self.retry_on)
         rate_limits(self.rate_limit)
         if self.rate_limit_redis:

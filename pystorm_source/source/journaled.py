@@ -2,11 +2,13 @@
 
 import base64
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from pystorm_source.api.stream import Stream
+from pystorm_source.journal.options import JournalOptions
 from pystorm_source.journal.rows import UNTYPED
 from pystorm_source.journal.spout import JournaledSpout
 from pystorm_source.options import SourceOptions
@@ -19,22 +21,22 @@ PERMITS = 100_000
 a micro-batch ends by its target alone. Too small: a quick spout waits for the next one."""
 
 
-def journaled(plan: Plan, options: SourceOptions) -> Plan:
+def journaled(plan: Plan, options: SourceOptions, journal: JournalOptions) -> Plan:
     """``plan`` with a ``JournaledSpout`` around each spout without offsets.
 
     Raises SchemaError for types that are none.
     """
     components = tuple(
-        component if not component.is_spout or component.is_partitioned else _wrapped(component, options)
+        component if not component.is_spout or component.is_partitioned else _wrapped(component, options, journal)
         for component in plan.components
     )
     return replace(plan, components=components)
 
 
-def _wrapped(component: ComponentPlan, options: SourceOptions) -> ComponentPlan:
+def _wrapped(component: ComponentPlan, options: SourceOptions, journal: JournalOptions) -> ComponentPlan:
     bounds = [most for most in (options.max_offsets_per_trigger, options.max_offsets_per_partition) if most is not None]
-    passed = {
-        "batch.target.millis": options.poll_millis,
+    passed: dict[str, Any] = {
+        "journal.poll.millis": options.poll_millis,
         "journal.direct": [stream.name for stream in component.streams if stream.direct],
         "journal.permits": min(bounds, default=PERMITS),
         "journal.schemas": {
@@ -42,6 +44,8 @@ def _wrapped(component: ComponentPlan, options: SourceOptions) -> ComponentPlan:
             for stream in component.streams
         },
     }
+    if journal.readers is not None:
+        passed["journal.readers"] = journal.readers
     config = tuple(sorted({**dict(component.config), **passed}.items()))
     return replace(component, wrapper=JournaledSpout, config=config)
 

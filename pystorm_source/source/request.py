@@ -121,6 +121,14 @@ class ReadRequest:
     def check_streaming(self) -> None:
         """Raises OptionError for options that only a batch read takes, or rate limits that cannot hold."""
         check_limits(self.plan.options, "feedback=off" if self.options.feedback == "off" else "")
+        for spout in self.plan.spouts:
+            if spout.cls._pystorm_has_notes and spout.wrapper is None:
+                raise OptionError(
+                    f"spout {spout.name!r} ({spout.cls.__name__}) keeps in the journal how far it is: without one, "
+                    "rows would be lost or come again. Set option journal.path, a folder or URI that driver and "
+                    f"executors share. Given: delivery.guarantee={self.options.delivery_guarantee!r}, no journal.path",
+                    code="PYSTORM_SPOUT_WITHOUT_OFFSETS",
+                )
         if self.options.ending_offsets:
             raise OptionError(
                 "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at "
@@ -206,7 +214,7 @@ def _guaranteed(plan: Plan, options: SourceOptions, journal: JournalOptions) -> 
     if not without:
         return plan
     if journal.path:
-        return journaled(plan, options)
+        return journaled(plan, options, journal)
     if options.delivery_guarantee == "best-effort":
         return plan
     spout = without[0]

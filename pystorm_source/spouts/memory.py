@@ -52,6 +52,7 @@ class MemorySpout(PartitionedSpout):
     rows: ClassVar[Any] = ()
     number_of_partitions: ClassVar[int] = 1
     bounded = True
+    poll_seconds = 0.0  # a list in memory costs nothing to ask
 
     @classmethod
     def spec(

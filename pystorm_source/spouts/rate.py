@@ -65,6 +65,7 @@ class RateSpout(EitherWaySpout):
     outputs = ["timestamp timestamp", "value long"]
     clock: Clock = SystemClock()
     bounded = False
+    poll_seconds = 0.0  # the clock is asked, and each row should leave when its time has come
 
     @classmethod
     def spec(

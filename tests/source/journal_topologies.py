@@ -1,11 +1,14 @@
 """Topologies of plain spouts for the journal's tests. The world is the folder ``path``."""
 
 import json
+import os
+import signal
 import uuid
 from pathlib import Path
 
-from pystorm_source.api import ArrowBolt, Bolt, Grouping, ReliableSpout, Spout, Stream, Topology
+from pystorm_source.api import ArrowBolt, Bolt, Grouping, PartitionedSpout, ReliableSpout, Spout, Stream, Topology
 from pystorm_source.spouts import SocketSpout
+from tests.markers import is_first
 
 
 class BrokerSpout(Spout):
@@ -211,3 +214,128 @@ class Surviving(Topology):
 
 class SocketLines(Topology):
     lines = SocketSpout.spec()
+
+
+class FailingBolt(Bolt):
+    """Fails 3 for ever."""
+
+    outputs = ["n long", "delivery string"]
+    exit_on_exception = False
+
+    def process(self, tup):
+        if tup.values[0] == 3:
+            raise ZeroDivisionError("three")
+        self.emit(tup.values)
+
+
+class Failing(Topology):
+    messages = BrokerSpout.spec()
+    through = FailingBolt.spec(inputs=[messages])
+
+
+class SquaresSpout(PartitionedSpout):
+    outputs = ["square long"]
+
+    def partitions(self):
+        return ["all"]
+
+    def latest(self, partition):
+        return 1000
+
+    def open(self, partition, start, end):
+        self.offsets = iter(range(start, end))
+
+    def next_tuple(self):
+        for n in self.offsets:
+            self.emit([n * n], tup_id=n)
+            return True
+        return False
+
+
+class WithSquares(Topology):
+    messages = BrokerSpout.spec()
+    squares = SquaresSpout.spec()
+
+
+class MeetingSpout(Spout):
+    """Emits number k + 1 when the bolt has seen k, which the micro-batch before has emitted; and ends its own
+    micro-batch then. So it waits in vain unless both are at work at once. The folder ``path`` holds what was seen."""
+
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.folder = Path(conf["path"])
+
+    def activate(self):
+        self.n = sum(1 for _ in self.folder.glob("emitted-*"))
+        self.has_emitted = False
+
+    def next_tuple(self):
+        if self.has_emitted:
+            return False
+        if self.n == 0 or (self.folder / f"seen-{self.n - 1}").exists():
+            self.emit((self.n,), tup_id=self.n)
+            self.has_emitted = True
+
+    def ack(self, tup_id):
+        (self.folder / f"emitted-{tup_id}").touch()
+
+
+class SeeingBolt(Bolt):
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.folder = Path(conf["path"])
+
+    def process(self, tup):
+        (self.folder / f"seen-{tup.values[0]}").touch()
+        self.emit(tup.values)
+
+
+class Meeting(Topology):
+    numbers = MeetingSpout.spec()
+    seen = SeeingBolt.spec(inputs=[numbers])
+
+
+class KilledSpout(BrokerSpout):
+    """Kills its process at message 10, once, when it has emitted it. No client gets what another one has acked."""
+
+    def activate(self):
+        self.initialize({"path": self.folder, "journal.path": self.manifests}, {})
+
+    def next_tuple(self):
+        super().next_tuple()
+        if self.left and self.left[0] == 11:
+            die_once(self.folder / "spout killed")
+
+
+class KilledBolt(Bolt):
+    """Kills its process at message 4, once."""
+
+    outputs = ["n long", "delivery string"]
+
+    def initialize(self, conf, context):
+        self.folder = Path(conf["path"])
+
+    def process(self, tup):
+        if tup.values[0] == 4:
+            die_once(self.folder / "bolt killed")
+        self.emit(tup.values)
+
+
+def die_once(marker):
+    if is_first(marker):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Killed(Topology):
+    messages = KilledSpout.spec()
+    through = KilledBolt.spec(inputs=[messages])
+
+
+class RenamingSpout(BrokerSpout):
+    outputs = ["number long", "delivery string"]
+
+
+class Renamed(Topology):
+    messages = RenamingSpout.spec()

@@ -12,70 +12,10 @@ from pystorm_source.journal import store
 from pystorm_source.journal.manifest import Manifest
 from pystorm_source.journal.rows import JournalRows
 from pystorm_source.journal.writer import BatchWriter
+from pystorm_source.plan import lint
 from pystorm_source.source.request import ReadRequest
-from tests.journal.object_store import ObjectsInMemory
+from tests.source.journal_world import numbers, unfinished
 from tests.source.spark_calls import Checkpoint, Run, through_pickle
-
-TOPOLOGIES = "tests.source.journal_topologies"
-
-
-class Journaled:
-    """A world and a journal beside it."""
-
-    def __init__(self, folder):
-        self.world = folder / "world"
-        self.world.mkdir()
-        self.path = folder / "journal"
-        self.options_path = str(self.path)
-
-    def messages(self, count):
-        (self.world / "messages").write_text("".join(f"{n}\n" for n in range(count)))
-
-    def options(self, topology, **options):
-        named = {key.replace("__", "."): str(value) for key, value in options.items()}
-        return {
-            "topology": f"{TOPOLOGIES}:{topology}",
-            "path": str(self.world),
-            "journal.path": self.options_path,
-            "batch.target.millis": "150",
-            "maxOffsetsPerTrigger": "7",
-            **named,
-        }
-
-    def verdicts(self):
-        path = self.world / "verdicts.log"
-        return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def acked(self):
-        return [tup_id for verdict, tup_id, _ in self.verdicts() if verdict == "ack"]
-
-    def files(self, ending=""):
-        return sorted(path.name for path in self.path.glob(f"*/*/*{ending}"))
-
-
-@pytest.fixture
-def journaled(tmp_path):
-    return Journaled(tmp_path)
-
-
-@pytest.fixture
-def objects(journaled, monkeypatch):
-    """The journal lies in an object store."""
-    handler = ObjectsInMemory()
-    monkeypatch.setattr(store, "file_system", lambda path: (handler.file_system(), "bucket/journal"))
-    journaled.options_path = "s3://bucket/journal"
-    return handler.objects
-
-
-def unfinished(checkpoint):
-    """As if the last batch had been planned and not finished; its rows."""
-    checkpoint.finished -= 1
-    return checkpoint.rows.pop()
-
-
-def numbers(checkpoint):
-    return [row[0] for rows in checkpoint.rows for row in rows]
-
 
 # --- replay
 
@@ -144,7 +84,7 @@ def test_a_task_that_failed_is_tried_again_with_what_it_had_journaled(journaled,
 
 def test_par_shares_the_micro_batch(journaled):
     checkpoint = Checkpoint()
-    run = Run(journaled.options("PairOfTokens", minPartitions=4), checkpoint)
+    run = Run(journaled.options("PairOfTokens", minPartitions=4, batch__target__millis=20_000), checkpoint)
     run.trigger()
     rows = unfinished(checkpoint)
     assert sorted(rows.count(token) for token in set(rows)) == [3, 4]
@@ -194,6 +134,11 @@ def test_a_batch_without_tuples_is_committed_too(journaled):
     journaled.messages(5)
     Run(options, checkpoint)
     assert checkpoint.rows == [[]]
+
+
+def test_the_settings_that_a_journal_adds_are_no_finding(journaled):
+    assert lint(ReadRequest.of(journaled.options("Messages")).plan) == ()
+    assert lint(ReadRequest.of(journaled.options("Messages", journal__readers=2)).plan) == ()
 
 
 # --- several attempts
@@ -246,7 +191,7 @@ def test_what_a_killed_attempt_had_journaled_comes_again_or_is_adopted_where_nob
     journaled.messages(3)
     options, checkpoint = journaled.options("Messages" if ids else "Loose"), Checkpoint()
     with monkeypatch.context() as patch:
-        patch.setattr("pystorm_source.journal.writer.BatchWriter.commit", lambda self: 1 / 0)
+        patch.setattr("pystorm_source.journal.writer.BatchWriter.commit", lambda self, notes=None: 1 / 0)
         with pytest.raises(TupleFailed, match="ZeroDivisionError"):
             Run(options, checkpoint).trigger()
     if ids:
@@ -267,9 +212,9 @@ def test_a_reliable_spout_emits_again_what_lost(journaled, monkeypatch):
     (partition,) = run.reader.partitions(start, end)
     commit = BatchWriter.commit
 
-    def late(self):
+    def late(self, notes=None):
         self._journal.store.create(self._batch.manifest, Manifest(self._batch, ()).to_bytes())
-        return commit(self)
+        return commit(self, notes)
 
     with monkeypatch.context() as patch:
         patch.setattr(BatchWriter, "commit", late)
@@ -303,9 +248,9 @@ def test_an_attempt_whose_micro_batch_is_finished_while_it_polls_counts_for_noth
     (partition,) = run.reader.partitions(start, end)
     commit = BatchWriter.commit
 
-    def late(self):
+    def late(self, notes=None):
         self._journal.found(trimmed=7)
-        return commit(self)
+        return commit(self, notes)
 
     monkeypatch.setattr(BatchWriter, "commit", late)
     with pytest.raises(TupleFailed, match="after its micro-batch was finished"):

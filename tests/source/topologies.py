@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Snapshot, Spout, Stream, Topology
+from pystorm_source.exceptions import Hopeless, RetryLater
 from pystorm_source.options import Options
 from pystorm_source.spouts import FilesSpout
 from tests.markers import is_first
@@ -20,6 +21,7 @@ class NumberSpout(PartitionedSpout):
     """Partition p of the folder ``path`` is the file p: JSON [earliest, latest]. Offset i is the number i."""
 
     outputs = ["part string", "n long"]
+    poll_seconds = 0.0
 
     def initialize(self, conf, context):
         self.folder = Path(conf["path"])
@@ -257,6 +259,94 @@ class NotingSpout(NumberSpout):
 
 class Noting(Topology):
     numbers = NotingSpout.spec()
+
+
+class AskedSpout(NumberSpout):
+    """Is asked once a second, and counts it: a byte of ``asked.log`` each time."""
+
+    poll_seconds = 1.0
+
+    def partitions(self):
+        with (self.folder / "asked.log").open("ab") as log:
+            log.write(b".")
+        return super().partitions()
+
+
+class Polled(Topology):
+    numbers = AskedSpout.spec()
+
+
+class PolledAndNot(Topology):
+    numbers = AskedSpout.spec()
+    others = NumberSpout.spec()
+
+
+class BusySpout(NumberSpout):
+    """Its source is busy in the methods that ``busy.json`` names: seconds that it asks for, or the class of an error.
+    Counts its calls in ``calls.log``."""
+
+    poll_seconds = 1.0
+
+    def ask(self, method):
+        with (self.folder / "calls.log").open("a") as log:
+            log.write(f"{method}\n")
+        control = self.folder / "busy.json"
+        answer = json.loads(control.read_text()).get(method) if control.exists() else None
+        if isinstance(answer, str):
+            raise {"ConnectionError": ConnectionError, "Hopeless": Hopeless}[answer]("429 Too Many Requests")
+        if answer is not None:
+            raise RetryLater(answer, "429 Too Many Requests")
+
+    def partitions(self):
+        self.ask("partitions")
+        return super().partitions()
+
+    def earliest(self, partition):
+        self.ask("earliest")
+        return super().earliest(partition)
+
+    def latest(self, partition):
+        self.ask("latest")
+        return super().latest(partition)
+
+    def commit(self, offsets):
+        self.ask("commit")
+        super().commit(offsets)
+
+    def open(self, partition, start, end):
+        self.ask("open")
+        super().open(partition, start, end)
+
+    def next_tuple(self):
+        if self.at == self.end:
+            return False
+        if self.at % 4 == 3:  # in the middle of a range
+            self.ask("next_tuple")
+        return super().next_tuple()
+
+
+class BusyAndNot(Topology):
+    numbers = BusySpout.spec()
+    others = NumberSpout.spec()
+
+
+class Busy(Topology):
+    numbers = BusySpout.spec()
+
+
+class LedgerSpout(NumberSpout):
+    """Says that all is over, and notes what is read, once it is told so: what it neither notes nor knows is new."""
+
+    poll_seconds = 1.0
+
+    def snapshot(self, known, state):
+        notes = {**state, **{name: "read" for name, at in known.items() if at == self.latest(name)}}
+        heads = {name: (0, self.latest(name)) for name in self.partitions() if name in known or name not in state}
+        return Snapshot(heads, notes, frozenset(heads))
+
+
+class Ledger(Topology):
+    numbers = LedgerSpout.spec()
 
 
 class TensSpout(NumberSpout):

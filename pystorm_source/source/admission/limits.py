@@ -29,6 +29,8 @@ import numpy.typing as npt
 from pystorm_source.errors import TopologyError
 from pystorm_source.options import SourceOptions
 from pystorm_source.options.source import UNBOUNDED
+from pystorm_source.source.offsets.followers import NONE as NO_FOLLOWERS
+from pystorm_source.source.offsets.followers import Followers
 from pystorm_source.source.offsets.micro_batch import Waiting
 from pystorm_source.source.offsets.offsets import MOST
 from pystorm_source.source.offsets.partition_index import Column, total
@@ -79,14 +81,18 @@ def limits_of(options: SourceOptions, read_limit: Any = None, draining: bool = F
 
 
 def admit(
-    waits: Waiting, limits: Limits, aligns: Mapping[str, Align] = NOWHERE, budget: Column | None = None
+    waits: Waiting,
+    limits: Limits,
+    aligns: Mapping[str, Align] = NOWHERE,
+    budget: Column | None = None,
+    followers: Followers = NO_FOLLOWERS,
 ) -> Column:
     """The end of each partition of ``waits``: start ≤ end ≤ head.
 
     The sum stays within ``limits.total``, each part within ``limits.per_partition`` and the partition's ``budget``
     (offsets, in the order of the partitions; -1 is no bound, 0 holds it), unless exactly one partition moves (see
     above). ``aligns``: the ``align`` of each spout that has one of its own; never asked about a head, which is a cut
-    already.
+    already. ``followers`` end with their leaders, and no limit counts them: their offsets were admitted before.
 
     Raises TopologyError if ``align`` answers outside of [start, head].
     """
@@ -96,11 +102,13 @@ def admit(
         room = np.minimum(room, min(limits.per_partition, MOST - 1))
     if budget is not None and not limits.lifted:
         room = np.where(budget < 0, room, np.minimum(room, budget))
+    room = followers.room_of_others(room)
     order = _rotated(np.flatnonzero(room), waits.start)[: limits.partitions]
     ends = waits.start.copy()
     ends[order] += _fill(room[order], most)
     cut = _rows_to_align(waits, order, ends, aligns)
-    return _aligned(_Cuts(waits, aligns), ends, room, cut, most) if cut.size else ends
+    ends = _aligned(_Cuts(waits, aligns), ends, room, cut, most) if cut.size else ends
+    return followers.follow(waits, ends)
 
 
 def _rotated(rows: Rows, starts: Column) -> Rows:

@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import to_builtins
 
+from pystorm_source.errors import cut
 from pystorm_source.records.fitting import MOST_BYTES, bytes_in_progress, fitting
 from pystorm_source.records.record import TopologyProgress
 from pystorm_source.source.driver.batch_plan import Planned
 from pystorm_source.source.offsets.partition_index import total
 
+MOST_OF_REASON = 500
+"""Characters of an error in a report."""
 MOST_NAMED = 100
 """Partitions that a report names; beyond that it has the sum only, for progress is printed and stored by the batch."""
 
@@ -27,12 +30,14 @@ class Backlog:
     """The tasks' reports, as ``ReportSummary`` adds them up."""
 
     def to_json(self, topology: TopologyProgress | None = None) -> dict[str, Any]:
-        """``{"backlog", "backlogByPartition", "limits", "offsets", "pausedMillis", "tasks", "throttled", "topology",
-        "version"}``, the lag, and the keys of ``Throttling``: JSON values, sorted.
+        """``{"backlog", "backlogByPartition", "limits", "offsets", "pausedMillis", "polls", "tasks", "throttled",
+        "topology", "unavailable", "unavailableMillis", "version"}``, the lag, and the keys of ``Throttling``: JSON
+        values, sorted.
 
         ``offsets`` are the heads, ``backlog`` counts the offsets left after the micro-batch now admitted, ``throttled``
-        names the partitions that leave a backlog behind, ``limits`` those of the user in force. Partitions are named
-        while there are at most 100. ``topology`` is shortened until the whole has at most 64 KiB.
+        names the partitions that leave a backlog behind, ``limits`` those of the user in force. ``polls``: spout → how
+        often the run has asked it for its heads. ``unavailable``: spouts whose sources are busy, and why. Partitions
+        are named while there are at most 100. ``topology`` is shortened until the whole has at most 64 KiB.
         ``avgOffsetsBehindLatest``, ``max…`` and ``min…`` are strings, as the Kafka source of Spark has them in its
         metrics.
         """
@@ -61,6 +66,11 @@ class Backlog:
             report["offsets"] = waits.index.section_at(waits.head, rows)
             report["throttled"] = [names[i] for i in waiting.tolist()]
         report |= planned.throttling.to_json()
+        if busy := planned.seen.busy:
+            report["unavailableMillis"] = {name: round(1000 * each.seconds) for name, each in busy.items()}
+            report["unavailable"] = {name: cut(each.reason, MOST_OF_REASON) for name, each in busy.items()}
+        if planned.seen.polls:
+            report["polls"] = dict(planned.seen.polls)
         if self.tasks is not None:
             report["tasks"] = self.tasks
         if paused:

@@ -3,7 +3,8 @@
 ``plan`` decides in this order; what comes first wins:
 
 1. Nothing is read while too little waits (``minOffsetsPerTrigger``), or while a circuit breaker is open: what the
-   micro-batch does would fail. Under Trigger.AvailableNow the query would end there, so it reads on.
+   micro-batch does would fail. Under Trigger.AvailableNow the query would end there, so it reads on. Nor while the
+   start of a query is not known of all spouts.
 2. No partition reads beyond its budget, which the controller makes (``admission/controller``), if it holds back.
 3. Nor beyond the user's limits, and all of them share those fairly (``admission/limits``).
 
@@ -26,10 +27,19 @@ from pystorm_source.source.admission.limits import Align, Limits, admit
 from pystorm_source.source.admission.rate_samples import Report
 from pystorm_source.source.admission.saved_state import section_of, state_of
 from pystorm_source.source.driver.throttling import Throttling
+from pystorm_source.source.offsets.followers import NONE as NO_FOLLOWERS
+from pystorm_source.source.offsets.followers import Followers
 from pystorm_source.source.offsets.micro_batch import SourceState, Waiting, next_offsets
 from pystorm_source.source.offsets.offsets import Offsets
 from pystorm_source.source.offsets.partition_index import Column, total
 from pystorm_source.source.request import ReadRequest
+
+
+class Busy(NamedTuple):
+    """A source that is unavailable: for so many ``seconds``, and the last ``reason``."""
+
+    seconds: float
+    reason: str
 
 
 class Seen(NamedTuple):
@@ -37,7 +47,9 @@ class Seen(NamedTuple):
     heads; ``waiting``: all that waits; ``readable``: the part that this query may read, which Trigger.AvailableNow
     bounds (``frozen``); ``aligns``: as ``admit`` takes them; ``without_offsets``: spouts that count permits;
     ``by_limit``: whether this Spark passes a start and a limit; ``reports``: the tasks' since the last time;
-    ``paused``: rate limits whose services are not called now, and for how many seconds."""
+    ``paused``: rate limits whose services are not called now, and for how many seconds; ``followers``: partitions that
+    read what others read before; ``polls``: spout → how often this run has asked it for its heads; ``busy``: spouts
+    whose sources are unavailable; ``unanswered``: whether of one of them nothing at all is known."""
 
     now: float
     wall: float
@@ -50,6 +62,15 @@ class Seen(NamedTuple):
     by_limit: bool = True
     reports: Sequence[Report] = ()
     paused: Mapping[str, float] = MappingProxyType({})
+    followers: Followers = NO_FOLLOWERS
+    polls: Mapping[str, int] = MappingProxyType({})
+    busy: Mapping[str, Busy] = MappingProxyType({})
+    unanswered: bool = False
+
+    def in_turn(self) -> "Seen":
+        """What followers may read in this micro-batch, if it is not the last one of the run."""
+        behind = self.followers.behind
+        return self._replace(waiting=behind(self.waiting), readable=behind(self.readable))
 
     @property
     def backlog(self) -> int:
@@ -97,19 +118,23 @@ def plan(request: ReadRequest, at: Offsets, seen: Seen, limits: Limits, state: P
 
     Raises TopologyError if an ``align`` answers nonsense.
     """
+    if not (limits.lifted or (not seen.by_limit and not state.has_planned)):
+        seen = seen.in_turn()  # else the run may end with this micro-batch, and what it polls is not left unread
     waits = seen.readable
     learned, budget, failure = _budgeted(request, at, seen, limits, state)
     if not (seen.by_limit or state.has_planned or at.admission or request.options.initial_rate is not None):
         budget = None
+    # Where a query begins must be known of all spouts: later ones would begin at their earliest offset.
+    awaits_all = seen.unanswered and not at.pinned and not request.starting.is_earliest
     waits_since = _waits_since(state.waits_since, seen, limits.minimum, request.max_trigger_delay)
-    if waits_since is not None or (seen.paused and not seen.frozen):
+    if awaits_all or waits_since is not None or (seen.paused and not seen.frozen):
         ends = waits.start
     else:
-        ends = admit(waits, limits, seen.aligns, budget.offsets if budget is not None else None)
+        ends = admit(waits, limits, seen.aligns, budget.offsets if budget is not None else None, seen.followers)
     section = section_of(learned) if learned is not None else None
     if not seen.by_limit and not state.has_planned:
         section = {}  # if the run ends with this micro-batch, the next one must not take the query for endless
-    offsets = next_offsets(at, seen.source, waits, ends, request.starting, section)
+    offsets = at if awaits_all else next_offsets(at, seen.source, waits, ends, request.starting, section)
     is_new = offsets is not at
     after = state._replace(waits_since=waits_since, has_planned=state.has_planned or is_new)
     if failure is not None:

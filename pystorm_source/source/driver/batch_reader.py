@@ -52,7 +52,9 @@ class PystormBatchReader(DataSourceReader):
             logger.warning("%s", finding)
         spouts = DriverSpouts(request.plan)
         try:
-            source = SnapshotReader(request.plan, spouts, request.options.max_offsets_per_trigger).read(Offsets())
+            reader = SnapshotReader(request.plan, spouts, request.options.max_offsets_per_trigger)
+            while (source := reader.read(Offsets())) and reader.unanswered:
+                reader.rest()
             request.ending.check_partitions(source.index, source.latest)
             waits = waiting(Offsets(), source, request.starting, self._lost)
             ends = request.ending.of(source.index, waits.start, waits.head)

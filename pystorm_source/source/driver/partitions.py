@@ -4,19 +4,21 @@ import gc
 import heapq
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import groupby, repeat
 
 from pystorm_source.source.driver.spouts import DriverSpouts
-from pystorm_source.source.offsets.offsets import Range, Ranges
+from pystorm_source.source.offsets.offsets import Key, Range, Ranges
 from pystorm_source.source.task.range_partition import PlannedBatch, RangePartition
 
 
 def partitions_of(
     ranges: Ranges, planned: PlannedBatch, spouts: DriverSpouts, wished: int | None, most: int | None = None
 ) -> list[RangePartition]:
-    """One partition per range, those of more than ``most`` offsets split by their spout, then the larger ones until
-    there are ``wished``. Pure, so that a replay reads alike. A spout may refuse to split; spouts without offsets always
-    do."""
+    """One partition per range, or as its spout says; those of more than ``most`` offsets split by their spout, then the
+    larger ones until there are ``wished``. Pure, so that a replay reads alike. A spout may refuse to split; spouts
+    without offsets always do."""
+    ranges = _as_spouts_say(ranges, spouts)
+    planned = planned.beginning_with(ranges)
     if most is not None:
         ranges = Ranges.of(_split(ranges, spouts, [-(-(end - start) // most) for _, start, end in ranges]))
     if wished is not None and wished > len(ranges):
@@ -37,6 +39,19 @@ def _uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _as_spouts_say(ranges: Ranges, spouts: DriverSpouts) -> Ranges:
+    """Spouts that read what they journal have tasks of two kinds."""
+    own = spouts.leaders
+    if not own:
+        return ranges
+    found: list[Range] = []
+    for component, rows in groupby(ranges, key=lambda each: each.key.component):
+        moved = [(each.key.partition, each.start, each.end) for each in rows]
+        tasks = spouts.tasks(component, moved) if component in own else moved
+        found += [Range(Key(component, partition), start, end) for partition, start, end in tasks]
+    return Ranges.of(found)
 
 
 def _split(ranges: Ranges, spouts: DriverSpouts, parts_of: Iterable[int]) -> Iterable[Range]:

@@ -1,34 +1,75 @@
 """Reads the state of all sources for the planner: heads of all spouts, permits for those without offsets, and the
-frozen view of Trigger.AvailableNow."""
+frozen view of Trigger.AvailableNow.
+
+A spout whose source is busy keeps its last answer; without one nothing of it is read, and nothing is lost.
+
+A spout is asked at intervals (``poll_interval``); between, its last answer is used again. That is right because two
+micro-batches planned from one answer are one larger micro-batch, cut in two: the second one begins in partitions and
+with notes of that same answer. If Spark's offset does not stem from it, the spout is asked at once. Which partitions
+have left is decided when the spout answers, never later: notes of that answer may still speak of the others.
+"""
 
 from collections.abc import Mapping
 from itertools import compress
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from pystorm_source.api.snapshot_check import CheckedSnapshot
+from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.plan import Plan
-from pystorm_source.source.driver.spouts import DriverSpouts
+from pystorm_source.source.driver.poll_interval import PollInterval
+from pystorm_source.source.driver.spouts import DriverSpouts, SourceBusy
 from pystorm_source.source.journaled import PERMITS
+from pystorm_source.source.offsets.followers import NONE as NO_FOLLOWERS
+from pystorm_source.source.offsets.followers import Followers
 from pystorm_source.source.offsets.micro_batch import SourceState, Waiting, capped
 from pystorm_source.source.offsets.offsets import MOST, Offsets
 from pystorm_source.source.offsets.partition_index import Column, PartitionIndex
 from pystorm_source.source.task.range_partition import TASK
+from pystorm_source.worker.source_outage import SourceOutage
 
 Bounds: TypeAlias = npt.NDArray[np.int64]
 EMPTY = np.empty(0, np.int64)
+REST_SECONDS = 0.1
+"""Too large: what is back, and what others have, is seen late. Too small: the driver does nothing but ask others."""
+
+
+class Answer(NamedTuple):
+    """What a spout has answered to ``known`` and ``notes``. ``names``, ``columns``: the partitions that are still
+    there, sorted, with earliest and latest."""
+
+    known: Mapping[str, int]
+    notes: Mapping[str, int | str]
+    state: Mapping[str, int | str]
+    retired: frozenset[str]
+    names: tuple[str, ...]
+    columns: tuple[Column, Column]
+
+    def holds(self, known: Mapping[str, int], notes: Mapping[str, int | str]) -> bool:
+        """Whether it is an answer to these, too: nothing was planned since, or what was planned came out of it."""
+        if notes == self.state and tuple(known) == self.names:
+            return True
+        return notes == self.notes and known == self.known
 
 
 class SnapshotReader:
     """One query's view of its sources."""
 
-    def __init__(self, plan: Plan, spouts: DriverSpouts, permits: int | None):
+    def __init__(self, plan: Plan, spouts: DriverSpouts, permits: int | None, clock: Clock | None = None):
         self._spouts = spouts
+        self._clock = clock or SystemClock()
+        self._intervals = {name: PollInterval(spouts.poll_seconds(name)) for name in spouts.components}
+        self._answers: dict[str, Answer] = {}
+        self._outages = spouts.outages(self._clock)
+        self.unanswered: set[str] = set()
+        """Spouts that the last ``read`` knows nothing of, as their sources are busy."""
         self._permits = permits or PERMITS
         self._caps: dict[str, Mapping[str, int]] | None = None
         self._index = PartitionIndex({})
+        self.followers = NO_FOLLOWERS
+        """Of the partitions that the last ``read`` has found."""
         self._ordered: dict[str, _Ordered] = {}
         self.without_offsets = tuple(component.name for component in plan.spouts if not component.is_partitioned)
         """The spouts that count permits."""
@@ -38,17 +79,34 @@ class SnapshotReader:
         """Whether Trigger.AvailableNow runs: nothing newer than ``freeze`` is read."""
         return self._caps is not None
 
+    @property
+    def polls(self) -> dict[str, int]:
+        """Spout → how often it was asked for a snapshot in this run."""
+        return {name: interval.asked for name, interval in self._intervals.items()}
+
+    @property
+    def outages(self) -> dict[str, SourceOutage]:
+        """Of the spouts whose sources are busy."""
+        return {name: outage for name, outage in self._outages.items() if outage.is_on}
+
+    def rest(self) -> None:
+        """Blocking: a moment, until a spout that is unanswered may be asked again, or others may have more."""
+        self._clock.sleep(REST_SECONDS)
+
     def read(self, at: Offsets) -> SourceState:
-        """Everything as it is now, for a query that has planned up to ``at``."""
+        """Everything as it is now, or was when a spout was last asked, for a query that has planned up to ``at``.
+
+        Of a spout that is unanswered there is nothing to read. Raises TupleFailed if one has been busy for too long.
+        """
+        self.unanswered.clear()
         state: dict[str, Mapping[str, int | str]] = {}
         retired: dict[str, frozenset[str]] = {}
         columns: dict[str, tuple[Column, Column]] = {}
         for component in self._spouts.components:
-            known = at.known(component)
-            snapshot = self._spouts.snapshot(component, known, at.state.get(component, {}))
-            state[component] = dict(snapshot.state)
-            retired[component] = snapshot.retired
-            columns[component] = self._columns(component, *_still_there(snapshot, known))
+            answer = self._answer(component, at.known(component), at.state.get(component, {}))
+            state[component] = answer.state
+            retired[component] = answer.retired
+            columns[component] = answer.columns
         for component in self.without_offsets:
             head = min(at.known(component).get(TASK, 0) + self._permits, MOST - 1)
             columns[component] = self._columns(component, (TASK,), np.array([[0, head]]))
@@ -64,19 +122,53 @@ class SnapshotReader:
         """
         self._caps = {}
         for component in self._spouts.components:
-            if not self._spouts.overrides(component, "snapshot"):
-                heads = self._spouts.snapshot(component, {}, {}).heads
-                self._caps[component] = {partition: latest for partition, (_, latest) in heads.items()}
+            if self._spouts.knows_its_end(component):
+                self._spouts.freeze(component)
+            elif not self._spouts.overrides(component, "snapshot"):
+                answer = self._answer(component, {}, {})
+                if component in self.unanswered:
+                    continue
+                self._caps[component] = dict(zip(answer.names, answer.columns[1].tolist(), strict=True))
 
     def bounded(self, waits: Waiting) -> Waiting:
-        """``waits`` without offsets that came after ``freeze``. A spout without offsets gets one batch."""
+        """``waits`` without offsets that came after ``freeze``. A spout without offsets gets one batch, unless it knows
+        its end: then it has no heads behind that."""
         if self._caps is None:
             return waits
         for component, partitions in waits.index.names.items():
-            if component not in self._caps:
+            is_capped = component in self._caps and not self._spouts.knows_its_end(component)
+            if not is_capped and component not in self.unanswered:
                 heads = waits.head[waits.index.rows_of(component)].tolist()
                 self._caps[component] = dict(zip(partitions, heads, strict=True))
         return capped(waits, self._caps)
+
+    def _answer(self, component: str, known: Mapping[str, int], notes: Mapping[str, int | str]) -> Answer:
+        """The last answer until the spout is asked again, and while its source is busy."""
+        held, outage, interval = self._answers.get(component), self._outages[component], self._intervals[component]
+        if held is not None and not held.holds(known, notes):
+            held = None
+        if outage.rests() or (held is not None and not interval.is_due(self._clock.monotonic())):
+            return held or self._without_answer(component, known, notes)
+        interval.ask(self._clock.monotonic())
+        try:
+            snapshot = self._spouts.snapshot(component, known, notes)
+        except SourceBusy as busy:
+            outage.note_on_driver(busy.method, busy.__cause__)
+            return held or self._without_answer(component, known, notes)
+        outage.end()
+        names, bounds = _still_there(snapshot, known)
+        columns = self._columns(component, names, bounds)
+        ordered = self._ordered[component].names
+        answer = Answer(known, notes, dict(snapshot.state), snapshot.retired, ordered, columns)
+        self._answers[component] = answer
+        return answer
+
+    def _without_answer(self, component: str, known: Mapping[str, int], notes: Mapping[str, int | str]) -> Answer:
+        """What is planned is there, and nothing else is."""
+        self.unanswered.add(component)
+        bounds = np.array([(0, offset) for offset in known.values()], np.int64).reshape(-1, 2)
+        columns = self._columns(component, tuple(known), bounds)
+        return Answer(known, notes, notes, frozenset(), self._ordered[component].names, columns)
 
     def _columns(self, component: str, given: tuple[str, ...], bounds: Bounds) -> tuple[Column, Column]:
         """Earliest and latest of a spout's partitions, in the order of their names."""
@@ -94,6 +186,7 @@ class SnapshotReader:
             self._index.names[name] is not names[name] for name in names
         ):
             self._index = PartitionIndex(names)
+            self.followers = Followers.of(self._index, self._spouts.leaders)
         return self._index
 
 

@@ -13,14 +13,29 @@ from typing import Any
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import CheckedSnapshot, checked_snapshot
+from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import TopologyError
 from pystorm_source.errors.user_frames import shown
 from pystorm_source.plan import Plan
 from pystorm_source.source.admission.limits import Align
+from pystorm_source.source.offsets.followers import Leader
 from pystorm_source.source.offsets.offsets import Key
 from pystorm_source.worker.failure import driver_call
+from pystorm_source.worker.source_outage import SourceOutage
 
 logger = logging.getLogger("pystorm.source")
+
+
+PATIENT = frozenset({"snapshot", "commit"})
+"""Calls that a source may refuse for a while."""
+
+
+class SourceBusy(Exception):
+    """A spout's call has said that its source is busy now. ``method``: the call; the cause: its exception."""
+
+    def __init__(self, method: str):
+        super().__init__(method)
+        self.method = method
 
 
 class Terminated(SystemExit):
@@ -34,15 +49,42 @@ class DriverSpouts:
         self._plan = plan
         self._built: dict[str, PartitionedSpout] = {}
         self.components = tuple(component.name for component in plan.spouts if component.is_partitioned)
+        self._judges = self.outages(SystemClock())
 
     def __reduce__(self) -> tuple[type["DriverSpouts"], tuple[Plan]]:
         return DriverSpouts, (self._plan,)
 
+    def outages(self, clock: Clock) -> dict[str, SourceOutage]:
+        """Spout → whether its source is busy: of one kind of call."""
+        return {name: self._outage(name, clock) for name in self.components}
+
+    def _outage(self, component: str, clock: Clock) -> SourceOutage:
+        options = self._plan.component(component).options
+        return SourceOutage(component, 0, options, clock, options.retry_rules)
+
     def snapshot(self, component: str, known: Mapping[str, int], state: Mapping[str, int | str]) -> CheckedSnapshot:
-        """The spout's snapshot. Raises TopologyError if its answer makes no sense."""
+        """The spout's snapshot. Raises TopologyError if its answer makes no sense, SourceBusy."""
         with self._asked(component, "snapshot") as spout:
             answer = spout.snapshot(dict(known), dict(state))
         return checked_snapshot(component, answer)
+
+    def poll_seconds(self, component: str) -> float:
+        """Seconds between two snapshots of the spout, at least; 0: for each trigger."""
+        plan = self._plan.component(component)
+        wished = plan.options.spout_poll_seconds
+        if wished is None or plan.wrapper is not None:  # a journal's heads are counted, not asked for
+            return plan.runs_as.poll_seconds  # type: ignore[attr-defined]
+        return wished
+
+    def knows_its_end(self, component: str) -> bool:
+        """Whether the spout's snapshots tell a run that reads all there is when it has come to the end."""
+        plan = self._plan.component(component)
+        return plan.wrapper is not None and plan.cls._pystorm_has_notes
+
+    def freeze(self, component: str) -> None:
+        """Tells a spout that knows its end that the run reads all there is."""
+        with self._asked(component, "snapshot") as spout:
+            spout._pystorm_is_frozen = True
 
     def overrides(self, component: str, method: str) -> bool:
         """Whether the spout has that method of its own."""
@@ -52,6 +94,23 @@ class DriverSpouts:
     def aligns(self) -> dict[str, Align]:
         """The ``align`` of each spout that has one of its own."""
         return {name: partial(self._align, name) for name in self.components if self.overrides(name, "align")}
+
+    @property
+    def leaders(self) -> dict[str, Leader]:
+        """Of the spouts whose partitions may follow others."""
+        classes = {name: self._plan.component(name).runs_as for name in self.components}
+        return {
+            name: cls._pystorm_leader_of  # type: ignore[attr-defined]
+            for name, cls in classes.items()
+            if self.overrides(name, "_pystorm_tasks")
+        }
+
+    def tasks(self, component: str, ranges: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+        """What the tasks of a micro-batch read that moves a spout's partitions so far."""
+        if not self.overrides(component, "_pystorm_tasks"):
+            return ranges
+        with self._asked(component, "split") as spout:
+            return spout._pystorm_tasks(ranges)
 
     def split(self, key: Key, start: int, end: int, parts: int) -> list[int]:
         """Inner cut points of [start, end), ascending. Raises TopologyError for others, or more than ``parts - 1``."""
@@ -69,7 +128,7 @@ class DriverSpouts:
         return cuts
 
     def commit(self, component: str, offsets: Mapping[str, int]) -> None:
-        """Tells the spout that Spark has finished everything below ``offsets``."""
+        """Tells the spout that Spark has finished everything below ``offsets``. Raises SourceBusy."""
         with self._asked(component, "commit") as spout:
             spout.commit(dict(offsets))
 
@@ -94,8 +153,16 @@ class DriverSpouts:
         if spout is None:
             with _noted(component, "initialize"):
                 spout = self._built[component] = self._build(component)
+        busy: Exception | None = None
         with _noted(component, method):
-            yield spout
+            try:
+                yield spout
+            except Exception as error:
+                if method not in PATIENT or not self._judges[component].passes(error):
+                    raise
+                busy = error
+        if busy is not None:
+            raise SourceBusy(method) from busy
 
     def _build(self, component: str) -> PartitionedSpout:
         plan = self._plan.component(component)

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,7 +28,8 @@ from pystorm_source.errors import DataLossError
 from pystorm_source.plan import lint
 from pystorm_source.source.admission.controller import AdmissionState, initial_rates
 from pystorm_source.source.admission.limits import limits_of
-from pystorm_source.source.driver.batch_plan import PlanState, Seen, plan
+from pystorm_source.source.driver.batch_plan import Busy, PlanState, Seen, plan
+from pystorm_source.source.driver.commits import Commits
 from pystorm_source.source.driver.partitions import partitions_of
 from pystorm_source.source.driver.run_telemetry import RunTelemetry
 from pystorm_source.source.driver.snapshot_reader import SnapshotReader
@@ -71,7 +73,10 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._clock = clock or SystemClock()
         self._components = tuple(spout.name for spout in request.plan.spouts)
         self._spouts = DriverSpouts(request.plan)
-        self._snapshots = SnapshotReader(request.plan, self._spouts, request.options.max_offsets_per_trigger)
+        self._snapshots = SnapshotReader(
+            request.plan, self._spouts, request.options.max_offsets_per_trigger, self._clock
+        )
+        self._commits = Commits(self._spouts, self._clock)
         self._telemetry = RunTelemetry(request, output, self._clock, recorded)
         is_controlled = in_runner() if controlled is None else controlled
         self._state = PlanState(is_controlled and request.options.feedback != "off")
@@ -100,19 +105,28 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check(by_limit=start is not None)
         at = (self._at or Offsets()) if start is None else self._parsed(start)
         limits = limits_of(self._request.options, limit, draining=self._snapshots.frozen)
-        planned = plan(self._request, at, self._seen(at, by_limit=start is not None), limits, self._state)
-        self._telemetry.planned(planned, asked)
-        self._state, self._at = planned.state, planned.offsets
+        once = limits.lifted and type(self.getDefaultReadLimit()) is not type(limit)
+        while True:
+            may_end = self._snapshots.frozen or once or (start is None and not self._state.has_planned)
+            planned = plan(self._request, at, self._seen(at, by_limit=start is not None), limits, self._state)
+            self._telemetry.planned(planned, asked)
+            self._state, self._at = planned.state, planned.offsets
+            if planned.is_new or not (may_end and planned.seen.unanswered):
+                break
+            self._snapshots.rest()  # the run would end, and seem to have read all there is
         return start if start is not None and not planned.is_new else planned.offsets.to_json()
 
     def getDefaultReadLimit(self) -> "ReadLimit":
-        """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, which lifts all limits."""
+        """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, which lifts all limits.
+
+        With ``journal.readers`` a run that has no other limit, too, must be told from one of a single micro-batch.
+        """
         options = self._request.options
         return default_read_limit(
             options.max_offsets_per_trigger,
             options.min_offsets_per_trigger,
             options.max_offsets_per_partition,
-            self._state.controlled,
+            self._state.controlled or self._request.journal.readers is not None,
         )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -149,7 +163,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for component in self._spouts.components:
             known = done.known(component)
             if known:
-                self._spouts.commit(component, known)
+                self._commits.commit(component, known)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Task: the rows of one range."""
@@ -205,8 +219,10 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Reports may come while the heads are read, so they are taken afterwards; then the clock, as that may wait."""
         snapshots = self._snapshots
         source = snapshots.read(at)
-        waits = waiting(at, source, self._request.starting, self._lost)
+        first = self._request.starting if not snapshots.unanswered else replace(self._request.starting, named={})
+        waits = waiting(at, source, first, self._lost)
         readable = snapshots.bounded(waits)
+        outages = {name: each for name, each in self._commits.outages.items() if each.is_on} | snapshots.outages
         reports, paused = self._telemetry.reports(), self._telemetry.paused()
         return Seen(
             now=self._clock.monotonic(),
@@ -220,6 +236,10 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             by_limit=by_limit,
             reports=reports,
             paused=paused,
+            followers=snapshots.followers,
+            polls=snapshots.polls,
+            busy={name: Busy(each.seconds, each.reason) for name, each in outages.items()},
+            unanswered=bool(snapshots.unanswered),
         )
 
 

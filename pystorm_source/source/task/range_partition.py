@@ -2,7 +2,7 @@
 
 import hashlib
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,8 +40,12 @@ class PlannedBatch:
     @classmethod
     def of(cls, ranges: Ranges, plan: str, run: str = "", report_to: ReportEndpoint | None = None) -> "PlannedBatch":
         """Of the ranges that lie between two offsets. ``plan``: its fingerprint."""
+        return cls(__version__, plan, _digest(ranges), run, report_to).beginning_with(ranges)
+
+    def beginning_with(self, ranges: Ranges) -> "PlannedBatch":
+        """The same, with the first of these as its first range."""
         first = next(zip(ranges.components, ranges.partitions, ranges.starts, strict=True), None)
-        return cls(__version__, plan, _digest(ranges), run, report_to, first)
+        return self if first == self.first else replace(self, first=first)
 
     @cached_property
     def pickled(self) -> bytes:

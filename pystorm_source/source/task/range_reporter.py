@@ -100,4 +100,6 @@ class RangeReporter:
     def _offsets(self, counts: RunCounts) -> int:
         size = self._partition.end - self._partition.start
         spout = self._plan.component(self._partition.component)
-        return size if spout.is_partitioned else min(size, counts.emits[spout.name])
+        if spout.is_partitioned and spout.wrapper is None:
+            return size
+        return min(size, counts.emits[spout.name])

@@ -3,6 +3,7 @@
     in a call ──► since when, with which tuple, at which line       the watchdog sees it
     tuples wait to be emitted, a queue below is full ──► for room there
     tuples in its queue ──► for its turn, which comes after the call
+    tuples in a process of its own (processes=) ──► for that one: its number, its stack, the oldest tuple
     nothing ──► for input, for acks, for requests
 
 Read without stopping anything, by another thread than the worker's. The components pay nothing for it.
@@ -15,12 +16,13 @@ from collections.abc import Sequence
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
+from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.errors.user_frames import frames_shown
 from pystorm_source.records.standstill import RangeState, TaskState
 from pystorm_source.worker import micro_batch
 from pystorm_source.worker.failure import place
-from pystorm_source.worker.task_times import permit_text, requests_text
+from pystorm_source.worker.task_times import permit_text, requests_text, waiting_text
 from pystorm_source.worker.watchdog import LongCall, calls_of, frames_in_component, frames_of_thread
 from pystorm_source.worker.worker import Worker
 
@@ -74,6 +76,8 @@ def _waiting(executor: Executor, executors: Sequence[Executor], turn_after: str)
     room_at = _room_at(executor, executors) if len(executor.pending) else ""
     queued = _queued(executor)
     waits, waits_for = "waits for input", ""
+    if isinstance(executor, RemoteExecutor) and (executor.tuples_away or not room_at):
+        return _in_process(executor, room_at)
     if room_at:
         waits, waits_for = _ROOM, room_at
     elif isinstance(executor, AsyncExecutor) and executor.in_flight:
@@ -91,6 +95,42 @@ def _waiting(executor: Executor, executors: Sequence[Executor], turn_after: str)
         queued=queued,
         capacity=_capacity(executor),
     )
+
+
+def _in_process(executor: RemoteExecutor, room_at: str) -> TaskState:
+    """Of a task that runs in a process. ``room_at``: the component whose full queue keeps what came of its tuples."""
+    tup, offset = executor.at_work
+    away, seconds = executor.tuples_away, executor.oldest_away_seconds
+    frames = executor.link.stack() if away else ()
+    whose = f"process {executor.link.pid}" if executor.link.pid else "its process"
+    waits = f"waits for input; {whose} has no tuple"
+    if away:
+        said = "" if frames or not executor.link.pid else _silent(frames)
+        oldest = f", the oldest sent {seconds:,.3g} s ago" if seconds else ""
+        limited = waiting_text([executor])
+        waits = f"waits for {whose}, which has said nothing yet of {_counted(away)}{oldest}{limited}{said}"
+    return TaskState(
+        component=executor.component,
+        task=executor.task,
+        kind=_kind(executor),
+        seconds=seconds,
+        input=place(tup, offset),
+        frames=frames or (),
+        waits=_ROOM if room_at else waits,
+        waits_for=room_at,
+        queued=_queued(executor),
+        capacity=_capacity(executor),
+        process=executor.link.pid,
+        away=away,
+    )
+
+
+def _silent(frames: tuple[str, ...] | None) -> str:
+    return "; it does not answer: it is stopped, or has no core" if frames is None else "; it is in no call"
+
+
+def _counted(tuples: int) -> str:
+    return f"{tuples:,} tuple{'' if tuples == 1 else 's'}"
 
 
 def _is_reading(executor: Executor) -> bool:
@@ -133,6 +173,10 @@ def _idle(worker: Worker, thread: int) -> str:
     modules = {frame.f_globals.get("__name__") for frame in frames_of_thread(thread)}
     if micro_batch.__name__ not in modules:
         return "waits for Spark, which takes rows, or hands out the next range"
+    placed = [each for each in worker.executors if isinstance(each, RemoteExecutor) and each.in_flight]
+    if placed:
+        named = " and ".join(f"the process of {each.component!r}, task {each.task}" for each in placed)
+        return f"waits for {named}{waiting_text(placed)}"
     asyncs = [each for each in worker.executors if isinstance(each, AsyncExecutor) and each.in_flight]
     if asyncs:
         return f"waits for {requests_text(asyncs)}"

@@ -65,6 +65,7 @@ class FilesSpout(EitherWaySpout):
     clock: Clock = SystemClock()
     initial_rate = 20_000
     bounded = False
+    poll_seconds = 0.0  # a listing of a local folder, as Spark's file source makes one with each trigger
 
     @classmethod
     def spec(

@@ -34,6 +34,9 @@ class _Kafka(PartitionedSpout):
     outputs = FIELDS
     clock: Clock = SystemClock()
     bounded = False
+    # As Spark's Kafka source: rows leave with the next micro-batch. Brokers are made for two small requests each time;
+    # spout.poll.seconds is for those that charge or limit requests.
+    poll_seconds = 0.0
 
     @classmethod
     def spec(
