@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from cython_core.routing.failure_kinds import Hopeless, RetryLater
     from pystorm_source.api import (
         ArrowBolt,
+        AsyncBatchBolt,
         AsyncBolt,
         BatchingBolt,
         Bolt,
         Component,
         ComponentSpec,
+        CursorSpout,
         GlobalStreamId,
         Grouping,
         Input,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         JavaSpout,
         JoinBolt,
         PartitionedSpout,
+        QueueSpout,
         ReliableSpout,
         ShellBolt,
         ShellSpout,
@@ -66,11 +69,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArrowBolt",
+    "AsyncBatchBolt",
     "AsyncBolt",
     "BatchingBolt",
     "Bolt",
     "Component",
     "ComponentSpec",
+    "CursorSpout",
     "GlobalStreamId",
     "Grouping",
     "Hopeless",
@@ -82,6 +87,7 @@ __all__ = [
     "OpaqueMapState",
     "PartitionedSpout",
     "PystormProgressListener",
+    "QueueSpout",
     "ReliableSpout",
     "RetryLater",
     "ShellBolt",

@@ -4,12 +4,12 @@ from typing import Any
 
 from cython_core.arrow.row_error import coded
 from cython_core.routing.component_base import BoltBase
-from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick, offset_of_tree
+from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.limit import Limit
 from pystorm_source.api.spec_config import spec_config
-from pystorm_source.errors import ArgumentTypeError, MethodMissingError, given
+from pystorm_source.errors import ArgumentError, ArgumentTypeError, MethodMissingError, given
 
 
 class Bolt(Component, BoltBase):
@@ -88,8 +88,7 @@ class Bolt(Component, BoltBase):
             >>> run_topology(Payments).rows("pay")
             [('Payments/orders/0/0',), ('Payments/orders/0/1',)]
         """
-        offset = offset_of_tree(tup)
-        key = self._pystorm_place.key(offset) if offset >= 0 and self._pystorm_place is not None else None
+        key = self._pystorm_place.key_of_tuple(tup) if self._pystorm_place is not None else None
         if key is None:
             raise coded(
                 ValueError,
@@ -104,7 +103,7 @@ class Bolt(Component, BoltBase):
             return str(self._pystorm_place.refused)
         return "the tuple stems from several input rows, or from none that has an offset"
 
-    def limit(self, name: str) -> Limit:
+    def limit(self, name: str, permits: int = 1) -> Limit:
         """One call of a service within a rate limit: ``async with self.limit("api"):`` in an ``AsyncBolt``,
         ``with self.limit("api"):`` in others.
 
@@ -114,12 +113,14 @@ class Bolt(Component, BoltBase):
 
         Args:
             name (str): a name of ``topology.rate.limit``.
+            permits (int): how many the call takes, at least 1; of a call for many rows, perhaps one for each. While
+                the service is tried again behind an outage, the trial takes one. Defaults to 1.
 
         Returns:
             Limit: to enter once.
 
         Raises:
-            ArgumentError: no such name.
+            ArgumentError: no such name, or less than one permit.
             RuntimeError: the bolt is in no running topology.
 
         Example:
@@ -147,7 +148,12 @@ class Bolt(Component, BoltBase):
                 f"{type(self).__name__}.limit: the bolt is in no running topology: run it by run_topology, or by "
                 f"Spark. Given: {given(name)}",
             )
-        return Limit(self, self._pystorm_limits.permits(name))
+        if not isinstance(permits, int) or permits < 1:
+            raise ArgumentError(
+                f"limit({name!r}): permits must be an int of at least 1. Given: {given(permits)}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        return Limit(self, self._pystorm_limits.permits(name), permits)
 
     @staticmethod
     def is_tick(tup: Tuple) -> bool:

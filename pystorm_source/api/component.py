@@ -76,10 +76,13 @@ class Component:
     _pystorm_reported: Any = None  # the executor's Reported
     _pystorm_errors: ErrorLog | None = None  # of the worker
     _pystorm_options: EngineOptions | None = None  # of the plan
+    # Whether the journal keeps notes of this spout with each micro-batch. Its source gives again what is not journaled,
+    # so nothing is recovered of an attempt that broke off.
+    _pystorm_has_notes: ClassVar[bool] = False
     _pystorm_place: Any = None  # the worker's InputPlace
     _pystorm_limits: Any = None  # the worker's WorkerLimits
     _pystorm_rules: Any = None  # its FailureRules, of topology.retry.on
-    _pystorm_permits: dict[str, Any] | None = None  # of a task: name of a limit → PermitWaits
+    _pystorm_permits: Any = None  # the TaskWaits of its task
 
     def __init__(
         self,

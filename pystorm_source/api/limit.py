@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from cython_core.executors.async_executor import AsyncBase, pause_request, request_has_expired, resume_request
 from cython_core.routing.failure_kinds import FailureKind
+from pystorm_source.api.batch_call import call_of
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, given
-from pystorm_source.limits.permit_waits import PermitWaits
 
 if TYPE_CHECKING:
+    from pystorm_source.limits.permit_waits import PermitWaits
     from pystorm_source.limits.permits import Permits, Waiter
 
 _LOOK_SECONDS = 1.0
@@ -47,10 +48,11 @@ class Limit:
         (21, 2)
     """
 
-    def __init__(self, bolt: Any, permits: "Permits"):
+    def __init__(self, bolt: Any, permits: "Permits", number: int = 1):
         self._bolt = bolt
         self._permits = permits
-        self._waiter: Waiter | None = None
+        self._number = number
+        self._waiters: list[Waiter] = []
 
     @property
     def name(self) -> str:
@@ -60,8 +62,7 @@ class Limit:
     @contextmanager
     def _waiting(self) -> Iterator[None]:
         """Counts the time in the block as waiting; without an exception a call begins at its end."""
-        known = self._bolt._pystorm_permits
-        waits = known.get(self.name) or known.setdefault(self.name, PermitWaits(self._permits))
+        waits: PermitWaits = self._bolt._pystorm_permits.of(self._permits)
         waits.begin()
         is_made = False
         try:
@@ -78,9 +79,25 @@ class Limit:
                 code="PYSTORM_INVALID_ARGUMENT",
             )
         began = self._permits.clock.monotonic()
-        with self._waiting():
-            waiter = self._take()
-        self._began(waiter, began)
+        with self._waiting(), self._taking():
+            while self._wants_more():
+                self._waiters.append(self._take())
+        self._began(began)
+
+    def _wants_more(self) -> bool:
+        """Order: not behind the permit of a probe, as there is no other one until the probe has ended."""
+        return len(self._waiters) < self._number and not (self._waiters and self._waiters[-1].probe)
+
+    @contextmanager
+    def _taking(self) -> Iterator[None]:
+        """If not all of its permits come, those that have make no call."""
+        try:
+            yield
+        except BaseException:
+            for waiter in self._waiters:
+                self._permits.ended(waiter, None)
+            self._waiters.clear()
+            raise
 
     def _take(self) -> "Waiter":
         """Blocking."""
@@ -109,12 +126,14 @@ class Limit:
 
     async def __aenter__(self) -> None:
         began = self._permits.clock.monotonic()
-        with self._waiting():
-            waiter = await self._take_async()
-        self._began(waiter, began)
+        with self._waiting(), self._taking():
+            while self._wants_more():
+                self._waiters.append(await self._take_async())
+        self._began(began)
 
     async def _take_async(self) -> "Waiter":
         loop = asyncio.get_running_loop()
+        batch = call_of(self._bolt)
         request = None
         first = False
         try:
@@ -129,6 +148,8 @@ class Limit:
                 try:
                     if request is None and not self._is_at_once(waiter):
                         request = pause_request(self._bolt)
+                        if batch is not None:
+                            batch.pause()
                     while waiter.time is None and waiter.error is None:
                         # Neither wait_for, which cancels what it waits for, nor a bare await if that may never come.
                         await asyncio.wait((woken,), timeout=self._permits.seconds_to_look())
@@ -144,6 +165,8 @@ class Limit:
         finally:
             if request is not None:
                 resume_request(request)
+            if batch is not None:
+                batch.resume()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -170,16 +193,21 @@ class Limit:
         assert waiter.time is not None
         return waiter.time - self._permits.clock.monotonic()
 
-    def _began(self, waiter: "Waiter", asked: float) -> None:
-        self._waiter = waiter
+    def _began(self, asked: float) -> None:
         seconds = self._permits.clock.monotonic() - asked
         self._bolt.report_metric(f"limit.{self._permits.limit.name}.wait.secs", seconds)
 
     def _ended(self, error: BaseException | None) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None:
-            has_expired = isinstance(error, asyncio.CancelledError) and request_has_expired(self._bolt)
-            self._permits.ended(waiter, self._verdict(error, has_expired), _EXPIRED if has_expired else _text(error))
+        waiters, self._waiters = self._waiters, []
+        if waiters:
+            has_expired = isinstance(error, asyncio.CancelledError) and self._has_expired()
+            verdict, text = self._verdict(error, has_expired), _EXPIRED if has_expired else _text(error)
+            for waiter in waiters:
+                self._permits.ended(waiter, verdict, text)
+
+    def _has_expired(self) -> bool:
+        batch = call_of(self._bolt)
+        return request_has_expired(self._bolt) if batch is None else batch.has_expired
 
     def _verdict(self, error: BaseException | None, has_expired: bool) -> bool | None:
         """Whether the call says that the service works; None: it says nothing. ``has_expired``: cancelled because it

@@ -7,6 +7,7 @@ from cython_core.compiled.bolt import CompiledBolt
 from cython_core.executors.async_executor import AsyncBase
 from cython_core.routing.component_base import BoltBase
 from pystorm_source.api.arrow_bolt import ArrowBolt
+from pystorm_source.api.async_batch_bolt import AsyncBatchBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.join_bolt import JoinBolt
 from pystorm_source.errors import OptionError
@@ -55,4 +56,4 @@ def called_method(cls: type[Any]) -> str:
     """The method of a bolt's class that gets its tuples, but for ``process_many``."""
     if issubclass(cls, JoinBolt):
         return "process_join"
-    return "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
+    return "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt, AsyncBatchBolt)) else "process"

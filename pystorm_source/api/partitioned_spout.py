@@ -40,11 +40,18 @@ class PartitionedSpout(Spout):
     failure. If it does, and the sink is idempotent or transactional, every row arrives exactly once.
     On the driver no thread of the spout may run beside these calls.
 
+    A source that is busy: raise ``RetryLater`` in any of these calls but ``initialize``, ``align`` and ``split``. The
+    same call is made again later; meanwhile the query lives.
+
     Attributes:
         initial_rate (int): offsets per second that a partition is taken to manage before anything is known of it, at
             least 1. Defaults to 200.
         bounded (bool | None): whether all offsets can be read from the beginning on (True), or more may come (False).
             ``pystorm-source run`` ends when it has read spouts without a further offset. Defaults to None, not known.
+        poll_seconds (float): seconds, at least 0, between two questions of a streaming query what there is
+            (``partitions``, ``earliest``, ``latest``, ``snapshot``); until the next one it goes on with the last
+            answer. 0 asks with each trigger, up to 100 times a second while a query is idle: for spouts that look into
+            memory or at local files. Option ``spout.poll.seconds`` wins. Defaults to 1.0.
 
     Example:
         >>> class Squares(PartitionedSpout):
@@ -71,6 +78,8 @@ class PartitionedSpout(Spout):
     """Offsets per second that a partition is taken to manage before anything is known of it. At least 1."""
     bounded: ClassVar[bool | None] = None
     """Whether all offsets can be read from the beginning on. None: not known."""
+    poll_seconds: ClassVar[float] = 1.0
+    """Seconds between two questions what there is. At least 0."""
 
     @classmethod
     def named_offsets(cls, given: Mapping[str, Any]) -> Mapping[str, int] | None:
@@ -90,7 +99,7 @@ class PartitionedSpout(Spout):
         return None
 
     def partitions(self) -> list[str]:
-        """Driver. The partitions that exist now. Asked before each micro-batch.
+        """Driver. The partitions that exist now. Asked every ``poll_seconds``, at most.
 
         Returns:
             list[str]: their names. One that is missing was lost: see ``Snapshot.retired`` and ``failOnDataLoss``.
@@ -243,6 +252,18 @@ class PartitionedSpout(Spout):
                 code="PYSTORM_INVALID_COMPONENT",
             )
         return batches
+
+    # Whether Trigger.AvailableNow runs, of a spout that says by itself where that ends.
+    _pystorm_is_frozen: bool = False
+
+    @classmethod
+    def _pystorm_leader_of(cls, partition: str) -> str | None:
+        """Driver. The partition that this one must not overtake, or None if it may read as far as it can."""
+        return None
+
+    def _pystorm_tasks(self, ranges: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+        """Driver. What tasks read when partitions move by these ranges, as partition, start and end. Pure."""
+        return ranges
 
     def _pystorm_reads_batches(self, straight: bool) -> bool:
         """Whether the next range is read by ``next_batch``. ``straight``: nothing but the output and bolts of batches

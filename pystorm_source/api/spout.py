@@ -32,6 +32,7 @@ class Spout(Component, SpoutBase):
 
     # The engine's: its retries and dead letters; None outside of a topology.
     _pystorm_retries: Any = None
+    _pystorm_outage: Any = None
 
     def next_tuple(self) -> Any:
         """Emits zero or more tuples; must not block, as other components may share its thread.
@@ -41,6 +42,18 @@ class Spout(Component, SpoutBase):
                 there is nothing now.
         """
         raise MethodMissingError(f"{type(self).__name__} must define next_tuple()", code="PYSTORM_INVALID_COMPONENT")
+
+    def _pystorm_notes(self) -> str:
+        """JSON text: where the spout is behind what this micro-batch has emitted. ``over``: its source had nothing more
+        then."""
+        raise NotImplementedError
+
+    def _pystorm_resume(self, notes: str | None) -> None:
+        """Goes on where ``_pystorm_notes`` was; None: at the beginning."""
+        raise NotImplementedError
+
+    def _pystorm_batch_ended(self, is_journaled: bool) -> None:
+        """What was emitted since the last time is in the journal for good, or does not count. May raise RetryLater."""
 
     def activate(self) -> None:
         """Called before the spout is asked for the tuples of a micro-batch."""

@@ -35,7 +35,7 @@ def test_a_service_that_is_stopped_says_for_how_long(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.campaign
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_every_effect_is_done_once_whatever_is_killed_or_hangs(tmp_path):
     found = campaign.run(tmp_path / "campaign", ROWS, LIMIT, seed=1)

@@ -52,14 +52,31 @@ CASES = {
         for point in (BEFORE_FLUSH, AFTER_FLUSH)
         for victim in ("worker", "executor", "worker", "driver")
     ],
+    # While one task polls, others read: the one gap of a journal, between its manifest and the last ack, is never far.
+    # So bolts kill their own process only.
+    "readers": [
+        ("worker", BEFORE_FLUSH),
+        ("worker", AFTER_FLUSH),
+        ("executor", BEFORE_FLUSH),
+        ("worker", AFTER_FLUSH),
+        ("driver", BEFORE_FLUSH),
+    ],
+    # No gap: pages are read again from their cursor, and there are no acks.
+    "cursors": [
+        (victim, point)
+        for point in (BEFORE_FLUSH, AFTER_FLUSH)
+        for victim in ("worker", "executor", "worker", "driver", "executor")
+    ],
     "states": [
         (victim, point)
         for point in (BEFORE_CUT, BEFORE_STATE, AFTER_STATE, BEHIND_STATE)
         for victim in ("worker", "executor", "worker", "driver", "executor")
     ],
 }
-# From these seeds on, of a query whose spout has a journal, or whose bolt keeps states.
-FIRST = {"offsets": 0, "journal": 1000, "states": 2000}
+# From these seeds on, of a query whose spout has a journal, whose bolt keeps states, whose journal several tasks read,
+# or whose spout reads pages; of these, every second query has such readers, too.
+FIRST = {"offsets": 0, "journal": 1000, "states": 2000, "readers": 3000, "cursors": 4000}
+JOURNALED = ("journal", "readers", "cursors")
 
 
 def kind_of(seed: int) -> str:
@@ -94,7 +111,7 @@ class Round:
             seed,
             victim,
             point,
-            "a" if kind == "journal" else chance.choice("ab"),
+            "a" if kind in JOURNALED else chance.choice("ab"),
             # Rounds of one kind of victim go through all micro-batches, so that a query can hold ten of them.
             seed // KINDS % BATCHES * PER_BATCH + chance.randrange(PER_BATCH),
             chance.choice(["jvm", "python", "both"]),
@@ -141,9 +158,12 @@ def options(todo: list[Round], folder: Path) -> dict[str, str]:
     config = {"kills.kills": kills, "kills.total": BATCHES * PER_BATCH, "kills.broker": str(folder)}
     told = {"config": json.dumps(config), "output.batch.rows": "20", "topology.scheduler": scheduler_of(todo)}
     kind = kind_of_query(todo)
-    if kind == "journal":
+    if kind in JOURNALED:
         journal = {"journal.path": f"{folder}/journal", "batch.target.millis": "200"}
-        return {"topology": f"{TOPOLOGIES}:KilledJournal", "maxOffsetsPerTrigger": str(PER_BATCH), **journal, **told}
+        if kind == "readers" or (kind == "cursors" and todo and todo[0].seed % 2):
+            journal["journal.readers"] = "2"
+        topology = "KilledFeed" if kind == "cursors" else "KilledJournal"
+        return {"topology": f"{TOPOLOGIES}:{topology}", "maxOffsetsPerTrigger": str(PER_BATCH), **journal, **told}
     # The groups of a micro-batch are rows: all read alike, however slow the machine.
     uncontrolled = {
         "maxOffsetsPerTrigger": str(2 * PER_BATCH),
@@ -193,7 +213,7 @@ def _run_once(spark: SparkSession, todo: list[Round], folder: Path) -> None:
         rows = spark.readStream.format("pystorm").options(**options(todo, folder)).load()
     writer = rows.writeStream.format("parquet").option("path", f"{folder}/out")
     writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
-    if kind_of_query(todo) == "journal":
+    if kind_of_query(todo) in JOURNALED:
         run_until_all_is_acked(writer.start(), folder)
         return
     query = writer.trigger(availableNow=True).start()
@@ -206,14 +226,14 @@ def _run_once(spark: SparkSession, todo: list[Round], folder: Path) -> None:
 
 def run_until_all_is_acked(query: Any, folder: Path) -> None:
     """A spout without offsets never says that it has no more; what it was acked is in a micro-batch that is over as
-    soon as two more are. Raises what the query does."""
+    soon as three more are: one that was planned before, and one that readers are behind. Raises what the query does."""
     broker, end, batches = folder / "acked", time.monotonic() + DEADLINE, len(noted(folder, "commits"))
     try:
-        while len(noted(folder, "commits")) < batches + 2:
+        while len(noted(folder, "commits")) < batches + 3:
             if query.exception() is not None:
                 raise query.exception()
             if time.monotonic() > end:
-                raise TimeoutError(f"not all was acked, and two micro-batches over, in {DEADLINE} seconds: {folder}")
+                raise TimeoutError(f"not all was acked, and three micro-batches over, in {DEADLINE} seconds: {folder}")
             if not broker.exists() or len(set(broker.read_text().split())) < BATCHES * PER_BATCH:
                 batches = len(noted(folder, "commits"))
             time.sleep(0.1)
@@ -237,7 +257,7 @@ def digest(rows: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
 def wanted_content(kind: str) -> dict[str, Any]:
     """What the sink of a query with a journal must hold: every number once; and of one with states: every count of
     each key once."""
-    if kind == "journal":
+    if kind in JOURNALED:
         rows = [("a", n, 2 * n) for n in range(BATCHES * PER_BATCH)]
     else:
         numbers = 2 * list(range(BATCHES * PER_BATCH))  # in two partitions

@@ -14,13 +14,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MORE = int(os.environ.get("PYSTORM_KILLS_ROUNDS", "0"))
-FEW = [0, 6, 13, 9, 1000, 2001, 2005, 2012]
+FEW = [0, 6, 13, 9, 1000, 2001, 2005, 2012, 3001, 4003]
 SEEDS = list(range(MORE)) or FEW
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.campaign,
-    pytest.mark.timeout(300 + 60 * MORE),
+    pytest.mark.timeout(1000 + 60 * MORE),
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
 

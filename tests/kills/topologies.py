@@ -1,5 +1,6 @@
 """The topologies whose processes are killed: numbers, doubled one by one, and summed up by group when a batch drains;
-numbers of a spout without offsets; numbers that are counted by key, in a stage that keeps states between two others.
+numbers of a spout without offsets, and of one that reads pages from a cursor on; numbers that are counted by key, in a
+stage that keeps states between two others.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 from pystorm_source import (
     BatchingBolt,
     Bolt,
+    CursorSpout,
     Grouping,
     PartitionedSpout,
     Spout,
@@ -218,6 +220,31 @@ class Once(Bolt):
 class KilledJournal(Topology):
     broker = Broker.spec()
     once = Once.spec(inputs=[broker])
+
+
+class Feed(CursorSpout):
+    """``kills.total`` numbers, seven a page. The file ``acked`` below ``kills.broker``: the end was reached."""
+
+    outputs = ["partition string", "n long"]
+    page_rows = 7
+
+    def initialize(self, conf, context):
+        self.kills = Kills(conf)
+        self.total = conf["kills.total"]
+        self.end = Path(conf["kills.broker"], "acked")
+
+    def read(self, cursor, limit):
+        start = cursor or 0
+        numbers = range(start, min(start + limit, self.total))
+        self.kills.at(BEFORE_FLUSH, "a", *numbers)
+        if start == self.total:
+            self.end.write_text("\n".join(map(str, range(self.total))))
+        return [("a", n) for n in numbers], start + len(numbers)
+
+
+class KilledFeed(Topology):
+    feed = Feed.spec()
+    once = Once.spec(inputs=[feed])
 
 
 class Keyed(Bolt):

@@ -1,0 +1,206 @@
+"""Rows of an ``AsyncBatchBolt`` that share a call of a service: gathered, called for, answered each for itself.
+
+    process(row 1) ─┐                                        ┌─► its answer, in the request of row 1
+    process(row 2) ─┼─► RowBatches ──full, or batch_seconds──┼─► its answer, in the request of row 2
+    process(row 3) ─┘      └─► one call: process_batch(rows) └─► its exception, in the request of row 3
+
+A row stays a request of the engine with its own verdict, so retries, time-outs, dead letters and order are those of an
+AsyncBolt. While rows are gathered, and while their call waits for a permit, their time does not run.
+
+Threading law: all runs in the thread that turns the loop.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar, copy_context
+from typing import Any, Protocol
+
+from cython_core.arrow.row_error import coded
+from cython_core.executors.async_executor import (
+    AsyncRequest,
+    has_expired,
+    pause,
+    pause_request,
+    request_variable,
+    resume_request,
+)
+from cython_core.tuples.tuple import Tuple
+from pystorm_source.errors import given
+
+
+class GathersRows(Protocol):
+    """What an ``AsyncBatchBolt`` is to its calls."""
+
+    batch_rows: int
+    batch_seconds: float
+
+    async def process_batch(self, tups: list[Tuple]) -> Sequence[Any] | None: ...
+
+    def is_refusal(self, error: Exception) -> bool: ...
+
+    def report_metric(self, name: str, value: Any) -> None: ...
+
+
+class Row:
+    """``answer``: of its call. ``request``: the engine's, in which ``process`` runs; None if no time of it counts."""
+
+    __slots__ = ("answer", "paused", "request", "tup")
+
+    def __init__(self, tup: Tuple, answer: "asyncio.Future[Any]", paused: AsyncRequest | None):
+        self.tup = tup
+        self.answer = answer
+        self.request = paused
+        self.paused = paused is not None
+
+
+class BatchCall:
+    """One call for these rows: ``limit`` in ``process_batch`` finds it in its context."""
+
+    def __init__(self, bolt: GathersRows, rows: list[Row]):
+        self.bolt = bolt
+        self.rows = rows
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether it has taken longer than rows of it may."""
+        return any(row.request is not None and has_expired(row.request) for row in self.rows)
+
+    def pause(self) -> None:
+        """It waits for the engine: the time of its rows does not run."""
+        for row in self.rows:
+            if row.request is not None and not row.paused:
+                row.paused = pause(row.request) is not None
+
+    def resume(self) -> None:
+        """It goes on: their time begins anew."""
+        for row in self.rows:
+            if row.paused and row.request is not None:
+                row.paused = False
+                resume_request(row.request)
+
+    def halves(self) -> Iterator["BatchCall"]:
+        """Two calls for half of the rows each, without those that were given up meanwhile."""
+        rows = [row for row in self.rows if not row.answer.done()]
+        middle = (len(rows) + 1) // 2
+        for part in (rows[:middle], rows[middle:]):
+            if part:
+                yield BatchCall(self.bolt, part)
+
+    def answered(self, answers: Any) -> None:
+        """``process_batch`` has returned."""
+        if answers is None:
+            answers = [None] * len(self.rows)
+        if not isinstance(answers, Sequence) or isinstance(answers, (str, bytes)) or len(answers) != len(self.rows):
+            return self.failed(_wrong(self.bolt, answers, len(self.rows)))
+        for row, answer in zip(self.rows, answers, strict=True):
+            if row.answer.done():
+                continue
+            if isinstance(answer, StopIteration):  # which no future takes
+                row.answer.set_exception(RuntimeError(f"process_batch answers {answer!r}"))
+            elif isinstance(answer, BaseException):
+                row.answer.set_exception(answer)
+            else:
+                row.answer.set_result(answer)
+        return None
+
+    def failed(self, error: BaseException) -> None:
+        """All of its rows have the exception."""
+        for row in self.rows:
+            if not row.answer.done():
+                row.answer.set_exception(error)
+
+
+_CALL: ContextVar[BatchCall | None] = ContextVar("pystorm_batch_call", default=None)
+
+
+def call_of(bolt: Any) -> BatchCall | None:
+    """The call of this bolt's ``process_batch`` in whose context the caller runs."""
+    call = _CALL.get()
+    return call if call is not None and call.bolt is bolt else None
+
+
+class RowBatches:
+    """Those of one task of ``bolt``."""
+
+    def __init__(self, bolt: GathersRows):
+        self._bolt = bolt
+        self._waiting: list[Row] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._calls: dict[Row, BatchCall] = {}
+
+    async def answer(self, tup: Tuple) -> Any:
+        """What ``process_batch`` answers for the tuple. Raises what it answers or raises."""
+        loop = asyncio.get_running_loop()
+        row = Row(tup, loop.create_future(), pause_request(self._bolt))
+        self._waiting.append(row)
+        if len(self._waiting) >= self._bolt.batch_rows:
+            self._send()
+        elif self._timer is None:
+            self._timer = loop.call_later(self._bolt.batch_seconds, self._send)
+        try:
+            return await row.answer
+        except asyncio.CancelledError:
+            await self._gave_up(row)
+            raise
+        finally:
+            self._calls.pop(row, None)
+
+    async def _gave_up(self, row: Row) -> None:
+        """As of any request, the place of the last row of a call is free when the call has ended."""
+        call = self._calls.get(row)
+        if call is None:
+            if row in self._waiting:
+                self._waiting.remove(row)
+        elif call.task is not None and all(each.answer.done() for each in call.rows):
+            call.task.cancel()
+            await asyncio.wait((call.task,))
+
+    def _send(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        rows, self._waiting = self._waiting, []
+        if rows:
+            self._begin(BatchCall(self._bolt, rows))
+
+    def _begin(self, call: BatchCall) -> "asyncio.Task[None]":
+        for row in call.rows:
+            self._calls[row] = call
+        # Order: without the request of the row that came last, to which all that is emitted would belong.
+        context = copy_context()
+        context.run(request_variable.set, None)
+        call.task = asyncio.get_running_loop().create_task(self._make(call), context=context)
+        return call.task
+
+    async def _make(self, call: BatchCall) -> None:
+        """Never raises: what a call raises is of its rows."""
+        call.resume()
+        _CALL.set(call)
+        bolt = self._bolt
+        bolt.report_metric("batch.rows", len(call.rows))
+        try:
+            call.answered(await bolt.process_batch([row.tup for row in call.rows]))
+        except BaseException as error:
+            if len(call.rows) > 1 and isinstance(error, Exception) and self._is_refused(call, error):
+                for half in call.halves():  # one after the other: no service is asked twice as often
+                    await asyncio.wait((self._begin(half),))
+            else:
+                call.failed(error)
+
+    def _is_refused(self, call: BatchCall, error: Exception) -> bool:
+        try:
+            return bool(self._bolt.is_refusal(error))
+        except Exception as own:
+            call.failed(own)
+            return False
+
+
+def _wrong(bolt: GathersRows, answers: Any, rows: int) -> Exception:
+    return coded(
+        TypeError,
+        "PYSTORM_INVALID_RETURN_VALUE",
+        f"{type(bolt).__name__}.process_batch got {rows} tuples: it must return a list with one answer for each, in "
+        f"their order (a row to emit, None, or an exception), or None if nothing is to be emitted. "
+        f"Given: {given(answers)}",
+    )

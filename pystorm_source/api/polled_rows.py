@@ -1,0 +1,28 @@
+"""What spouts have in common that ask a source for many rows at once."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class PolledRows:
+    """The rows of one such spout, which has a ``clock`` and ``poll_seconds``."""
+
+    def __init__(self, spout: Any):
+        self._spout = spout
+        self._now = spout.clock.monotonic
+        options = spout._pystorm_options
+        wished = None if options is None else options.spout_poll_seconds
+        self._poll_seconds: float = spout.poll_seconds if wished is None else wished
+        self._fields = next(stream.fields for stream in spout._streams() if stream.name == "default")
+
+    def _emit(self, rows: Iterable[Any]) -> None:
+        """All of them, also behind one that does not fit: the source does not give the others again."""
+        raised: Exception | None = None
+        for row in rows:
+            values = [row.get(name) for name in self._fields] if isinstance(row, Mapping) else row
+            try:
+                self._spout.emit(values)
+            except Exception as error:
+                raised = raised or error
+        if raised is not None:
+            raise raised

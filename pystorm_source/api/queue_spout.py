@@ -1,0 +1,247 @@
+"""Spouts that take messages of a queue, and acknowledge them once they are safe."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from pystorm_source.api.polled_rows import PolledRows
+from pystorm_source.api.seen_keys import SeenKeys, digest_of
+from pystorm_source.api.spout import Spout
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import MethodMissingError, TopologyError, given
+
+RENEWALS = 3
+"""How often a lease is renewed before it ends. Too small: a slow call lets it end, and messages come twice. Too large:
+the queue is asked without need."""
+
+
+class QueueSpout(Spout):
+    """A queue that delivers a message again until it is acknowledged: SQS, Pub/Sub, AMQP, a consumer group of Redis.
+
+    To implement: ``receive`` and ``acknowledge``. ``extend`` and ``release``, if the queue has such calls.
+
+    It runs behind a journal (option ``journal.path``). Messages are acknowledged as soon as their rows are in it. The
+    journal also remembers their keys. If the process dies in between and a message is delivered again, it is
+    acknowledged and makes no second row: every message gives its row exactly once.
+
+    A queue that is busy: raise ``RetryLater`` in any of these methods.
+
+    Attributes:
+        receive_count (int): the ``count`` of ``receive``: messages that are wanted at once, at least 1. Defaults to 10.
+        poll_seconds (float): seconds, at least 0, until an empty queue is asked again. Option ``spout.poll.seconds``
+            wins. Defaults to 1.0.
+        lease_seconds (float | None): seconds for which a message that was received is kept from others. ``extend`` is
+            called before they are over. Defaults to None: no limit.
+        remembered (int): messages that are known by ``message_key``, at least 0: the more, the later a message may come
+            again. Each takes 11 bytes in every micro-batch's manifest. Defaults to 10000.
+
+    Example:
+        >>> class Orders(QueueSpout):
+        ...     outputs = ["item string"]
+        ...     waiting = {"m1": "tea", "m2": "cup"}
+        ...     taken = set()
+        ...     def receive(self, count):
+        ...         ids = [id for id in self.waiting if id not in self.taken][:count]
+        ...         self.taken.update(ids)
+        ...         return [(id, [self.waiting[id]]) for id in ids]
+        ...     def acknowledge(self, ids):
+        ...         for id in ids:
+        ...             del self.waiting[id]
+        >>> from pystorm_source.testing import run_topology
+        >>> class Shop(Topology):
+        ...     orders = Orders.spec()
+        >>> run_topology(Shop).rows("orders")
+        [('tea',), ('cup',)]
+    """
+
+    receive_count: ClassVar[int] = 10
+    """Messages that are wanted at once."""
+    poll_seconds: ClassVar[float] = 1.0
+    """Seconds until an empty queue is asked again."""
+    lease_seconds: ClassVar[float | None] = None
+    """Seconds for which a received message is kept from others."""
+    remembered: ClassVar[int] = 10_000
+    """Messages that are known by their keys."""
+    clock: Clock = SystemClock()
+
+    _pystorm_has_notes = True
+    # From the first call on. Not made by the constructor, which a subclass may not call.
+    _pystorm_messages: "_Messages | None" = None
+
+    def receive(self, count: int) -> Iterable[tuple[Any, Any]]:
+        """Returns messages that are there now; none if the queue is empty. To implement.
+
+        Must not block for long: bolts and ticks get no turn until it returns.
+
+        Args:
+            count (int): messages that are wanted, ``receive_count``. Fewer or more may come.
+
+        Returns:
+            Iterable[tuple[Any, Any]]: of each message its id, which the other methods get, and its row: a sequence of
+                the values of ``outputs``, or a mapping of fields to values; missing fields are None.
+        """
+        raise MethodMissingError(f"{type(self).__name__} must define receive(count)", code="PYSTORM_INVALID_COMPONENT")
+
+    def acknowledge(self, ids: Sequence[Any]) -> None:
+        """Tells the queue that these messages are done. To implement.
+
+        Args:
+            ids (Sequence[Any]): ids of ``receive``, at least one. The same ids come again if this raises RetryLater.
+        """
+        raise MethodMissingError(
+            f"{type(self).__name__} must define acknowledge(ids)", code="PYSTORM_INVALID_COMPONENT"
+        )
+
+    def extend(self, ids: Sequence[Any]) -> None:
+        """Keeps messages from others for ``lease_seconds`` more. Does nothing unless overridden.
+
+        Args:
+            ids (Sequence[Any]): ids of messages that are not acknowledged yet.
+        """
+
+    def release(self, ids: Sequence[Any]) -> None:
+        """Gives messages back, as their rows do not count. Does nothing unless overridden: they come again when their
+        lease is over.
+
+        Args:
+            ids (Sequence[Any]): ids of messages that were received.
+        """
+
+    def message_key(self, id: Any) -> Any:
+        """Returns what stays the same when a message is delivered again. The id unless overridden.
+
+        Args:
+            id (Any): an id of ``receive``.
+
+        Returns:
+            Any: a value, or values, of Python's own types, such as the first part of (message id, receipt handle).
+        """
+        return id
+
+    def next_tuple(self) -> Any:
+        """Emits messages, if there are some.
+
+        Returns:
+            Any: False if the micro-batch has rows, and the queue is empty: they need not wait for its end.
+
+        Raises:
+            TopologyError: ``receive`` has returned what it may not.
+        """
+        return self._pystorm_all_messages().next()
+
+    def _pystorm_all_messages(self) -> "_Messages":
+        if self._pystorm_messages is None:
+            self._pystorm_messages = _Messages(self)
+        return self._pystorm_messages
+
+    def _pystorm_notes(self) -> str:
+        return self._pystorm_all_messages().notes()
+
+    def _pystorm_resume(self, notes: str | None) -> None:
+        self._pystorm_all_messages().resume(notes)
+
+    def _pystorm_batch_ended(self, is_journaled: bool) -> None:
+        self._pystorm_all_messages().settled(is_journaled)
+
+
+class _Messages(PolledRows):
+    """The messages of a ``QueueSpout`` that were received and are not settled."""
+
+    def __init__(self, spout: QueueSpout):
+        super().__init__(spout)
+        self._seen = SeenKeys()
+        self._held: dict[bytes, Any] = {}  # digest of a key → id, of this micro-batch
+        self._done: list[Any] = []  # to be acknowledged
+        self._undone: list[Any] = []  # to be released
+        self._due = self._extended = self._now()
+        self._is_over = self._has_rows = False
+
+    def resume(self, text: str | None) -> None:
+        """Knows the messages that ``notes`` has written."""
+        self._seen = SeenKeys() if text is None else SeenKeys.of(json.loads(text)["seen"])
+
+    def notes(self) -> str:
+        """As JSON text. A new micro-batch begins."""
+        self._has_rows = False
+        self._seen.forget(max(self._spout.remembered, len(self._held)))
+        return json.dumps({"over": self._is_over, "seen": self._seen.text()}, separators=(",", ":"))
+
+    def settled(self, is_journaled: bool) -> None:
+        """The messages of this micro-batch are safe, or do not count."""
+        ids = list(self._held.values())
+        self._held = {}
+        if is_journaled:
+            self._done += ids
+        else:
+            self._undone += ids
+            self._has_rows = False
+        self._settle()
+
+    def next(self) -> bool | None:
+        """Emits what the queue gives, if it is time to ask. False if it is not, and there are rows."""
+        now = self._now()
+        self._settle()
+        self._extend(now)
+        if now >= self._due:
+            self._receive()
+            return None
+        if not (self._has_rows and self._is_over):
+            return None
+        self._has_rows = False  # once: the next call waits for more
+        return False
+
+    def _settle(self) -> None:
+        """What a busy queue has refused is tried again with the next call."""
+        while self._done:
+            ids = self._done[:]
+            self._spout.acknowledge(ids)
+            del self._done[: len(ids)]
+        while self._undone:
+            ids = self._undone[:]
+            self._spout.release(ids)
+            del self._undone[: len(ids)]
+
+    def _extend(self, now: float) -> None:
+        seconds = self._spout.lease_seconds
+        if seconds is None or now < self._extended + seconds / RENEWALS:
+            return
+        if self._held:
+            self._spout.extend(list(self._held.values()))
+        self._extended = now
+
+    def _receive(self) -> None:
+        spout = self._spout
+        if not self._held:
+            self._extended = self._now()  # the leases that begin now are the oldest
+        # A call counts whole or not at all: what a generator raises comes before the first emit.
+        try:
+            found = [self._checked(each) for each in spout.receive(spout.receive_count)]
+        except Exception:
+            if not spout.exit_on_exception:  # it is asked again, and not at once
+                self._due = self._now() + self._poll_seconds
+            raise
+        self._is_over = not found
+        if self._is_over:
+            self._due = self._now() + self._poll_seconds
+        rows = []
+        for id, row in found:
+            digest = digest_of(spout.message_key(id))
+            if digest in self._held:
+                self._held[digest] = id  # delivered again: from now on this one counts
+            elif self._seen.add(digest):
+                self._held[digest] = id
+                rows.append(row)
+            else:
+                self._done.append(id)
+        self._has_rows = self._has_rows or bool(rows)
+        self._emit(rows)
+        self._settle()
+
+    def _checked(self, message: Any) -> tuple[Any, Any]:
+        if not isinstance(message, tuple) or len(message) != 2:
+            raise TopologyError(
+                f"{type(self._spout).__name__}: receive() returns messages as tuples of an id and a row. "
+                f"Given: {given(message)}",
+                code="PYSTORM_INVALID_COMPONENT",
+            )
+        return message
