@@ -52,6 +52,7 @@ Code = Literal[
     "PYSTORM_STORE_UNREACHABLE",
     # other systems
     "PYSTORM_EXTERNAL_FAILURE",
+    "PYSTORM_NO_PROCESSES",
     "PYSTORM_FILE_UNREADABLE",
     "PYSTORM_KAFKA_UNREACHABLE",
     "PYSTORM_KAFKA_REFUSES",
@@ -59,6 +60,7 @@ Code = Literal[
     # while a topology runs
     "PYSTORM_TUPLE_FAILED",
     "PYSTORM_TUPLE_TIMED_OUT",
+    "PYSTORM_SPOUT_UNAVAILABLE",
     # what a query did
     "PYSTORM_NO_PROGRESS",
     "PYSTORM_NO_STACKS",
@@ -147,7 +149,8 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_SPOUT_WITHOUT_OFFSETS": Condition(
         "OptionError",
         "A spout has no offsets, and Spark could not replay its tuples after a failed task.",
-        "Set option `journal.path`, write a `PartitionedSpout`, or accept the loss: `delivery.guarantee=best-effort`.",
+        "Set option `journal.path`, write a `PartitionedSpout`, or, if it is neither a `CursorSpout` nor a "
+        "`QueueSpout`, accept the loss: `delivery.guarantee=best-effort`.",
     ),
     "PYSTORM_NAME_NOT_FOUND": Condition(
         "OptionError",
@@ -297,6 +300,11 @@ CONDITIONS: dict[Code, Condition] = {
         "A spout or bolt of yours raised `WorldError`: something outside is missing or unreachable.",
         "Read the message; trying again may help.",
     ),
+    "PYSTORM_NO_PROCESSES": Condition(
+        "WorldError",
+        "The system gives a Spark task no memory, files or process numbers for the processes of a bolt (`processes=`).",
+        "Raise the limit that the message names, or lower `processes` (`docs/PROCESSES.md`).",
+    ),
     "PYSTORM_FILE_UNREADABLE": Condition(
         "WorldError",
         "A file or directory that is being read cannot be opened or unpacked, or is not mounted.",
@@ -330,6 +338,12 @@ CONDITIONS: dict[Code, Condition] = {
         "TupleFailed",
         "A tuple was neither acked nor failed within `topology.message.timeout.secs`.",
         "Ack every tuple, make the slow component quicker, or raise the time-out.",
+    ),
+    "PYSTORM_SPOUT_UNAVAILABLE": Condition(
+        "TupleFailed",
+        "The source of a spout was busy for longer than `spout.unavailable.timeout`: each call raised `RetryLater`, or "
+        "what `topology.retry.on` calls worth a retry.",
+        "Bring the source back and start the query again, which goes on where it was; or raise the time-out.",
     ),
     "PYSTORM_NO_PROGRESS": Condition(
         "UsageError",

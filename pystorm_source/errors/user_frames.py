@@ -7,6 +7,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, TracebackType
+from typing import Any
 
 from cython_core.executors.executor import ComponentFailed
 from pystorm_source.errors import TupleFailed, cut, one_line, said, traced
@@ -98,13 +99,15 @@ def frames_shown(frames: Iterable[FrameType], most: int = 20) -> tuple[str, ...]
     """Of a running thread the frames that are neither of this package nor of Spark, at most the ``most`` innermost
     ones, outermost first: ``bolts.py:12 in process: 1 / n``."""
     kept = [frame for frame in frames if _package(frame) not in _BELOW][-most:]
-    return tuple(_shown(frame) for frame in kept)
+    return tuple(
+        line_shown(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, frame.f_globals) for frame in kept
+    )
 
 
-def _shown(frame: FrameType) -> str:
-    line, file = frame.f_lineno, frame.f_code.co_filename
-    source = cut(linecache.getline(file, line, frame.f_globals).strip(), LONGEST_LINE)
-    return f"{os.path.basename(file)}:{line} in {frame.f_code.co_name}{f': {source}' if source else ''}"
+def line_shown(file: str, line: int, function: str, names: dict[str, Any] | None = None) -> str:
+    """One of these lines. ``names``: globals of the function, through which the source of a zipped module is found."""
+    source = cut(linecache.getline(file, line, names).strip(), LONGEST_LINE)
+    return f"{os.path.basename(file)}:{line} in {function}{f': {source}' if source else ''}"
 
 
 def in_a_line(error: BaseException) -> str:

@@ -31,6 +31,7 @@ _HARMLESS = ("super", "isinstance", "type", "hasattr")  # may be given self
 # The source sets the first two in every query; the others are words that keys of a user's own may well be.
 _NOT_FOR_SURE = ("failOnDataLoss", "path", "config", "feedback", "stream", "streams", "topology", "use", "key")
 _KEY = "idempotency_key"
+_READERS = "journal.readers"
 _NEAR = 0.85  # "files.encodng" is near "files.encoding", "files" is not
 _PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "globally"}
 
@@ -59,6 +60,7 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
         _cycles,
         _groupings_per_task,
         _spouts_apart,
+        _processes_of_ranges,
         _exceptions_that_still_end_the_task,
         _keys_without_effect,
         _unknown_keys,
@@ -77,7 +79,7 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
     found = lint(plan)
     if not is_shuffled or has_key:
         return found
-    asking = [component for component in plan.components if is_named_in_source(component.cls, _KEY)]
+    asking = [component for component in plan.components if names_key(component.cls)]
     return found + tuple(
         Finding(
             "key-behind-shuffle",
@@ -95,10 +97,17 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
 
 def may_ask_for_keys(plan: Plan) -> bool:
     """Whether a component names ``idempotency_key``, or a class of the user's has no source to tell."""
-    return any(
-        is_named_in_source(component.cls, _KEY) or not all(map(_has_source, _user_classes(component.cls)))
-        for component in plan.components
-    )
+    return any(may_ask_for_key(component.cls) for component in plan.components)
+
+
+def may_ask_for_key(cls: type[Any]) -> bool:
+    """As ``may_ask_for_keys``, of one component's class."""
+    return names_key(cls) or not all(map(_has_source, _user_classes(cls)))
+
+
+def names_key(cls: type[Any]) -> bool:
+    """Whether the source of a component's class names ``idempotency_key``. False if it has none."""
+    return is_named_in_source(cls, _KEY)
 
 
 def runs_again(plan: Plan) -> Finding | None:
@@ -205,6 +214,11 @@ def _calls_services(cls: type[Any]) -> bool:
 def names_limit(cls: type[Any]) -> bool:
     """Whether the source of a component's class shows that it takes permits of a rate limit. False if unsure."""
     return is_named_in_source(cls, "self.limit(")
+
+
+def may_take_permits(cls: type[Any]) -> bool:
+    """As ``names_limit``, or a class of the user's has no source to tell. False for a spout, which has no limits."""
+    return issubclass(cls, Bolt) and (names_limit(cls) or not all(map(_has_source, _user_classes(cls))))
 
 
 def _unwanted(plan: Plan, component: str) -> list[str]:
@@ -367,9 +381,8 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
         hows = {
             edge.grouping: None for edge in plan.edges if edge.consumer == component.name and edge.grouping in _PER_TASK
         }
-        # A journal is one partition: one Spark task reads it at a time, and nothing is grouped apart. Behind a cut the
-        # shuffle has brought together what belongs together.
-        sources = [spout for spout in _sources_of(component, plan) if spout.wrapper is None and spout.origin is None]
+        # Behind a cut the shuffle has brought together what belongs together.
+        sources = [spout for spout in _sources_of(component, plan) if spout.origin is None and not _is_one_task(spout)]
         if hows and any(spout.is_partitioned for spout in sources):
             yield Finding(
                 "grouping-per-task",
@@ -379,6 +392,11 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
                 "if it must come together, read it with scope='cluster', or use groupBy or transformWithState "
                 "behind it",
             )
+
+
+def _is_one_task(spout: ComponentPlan) -> bool:
+    """A journal without ``journal.readers``: one Spark task reads it at a time, and nothing is grouped apart."""
+    return spout.wrapper is not None and _READERS not in {key.lower() for key, _ in spout.config}
 
 
 def _spouts_apart(plan: Plan) -> Iterator[Finding]:
@@ -391,6 +409,45 @@ def _spouts_apart(plan: Plan) -> Iterator[Finding]:
             "if tuples of one spout need those of another, join in Spark; if not, say so by "
             "topology.spouts.independent=true",
         )
+
+
+def _processes_of_ranges(plan: Plan) -> Iterator[Finding]:
+    """Where Spark could cut what the bolt reads, and no tuples of several parts must meet in one task."""
+    for component in plan.components:
+        sources = list(_sources_of(component, plan)) if component.processes else []
+        if not sources or not all(map(_may_be_cut, sources)) or _meets_in_a_task(component, plan):
+            continue
+        yield Finding(
+            "processes-of-ranges",
+            component.name,
+            f"it has processes, and Spark can cut all that it reads into more tasks: {_named(sources)} reads ranges of "
+            "offsets. More tasks use as many cores, and no tuple is pickled",
+            f"take out processes={component.processes} and read with option minPartitions; or keep it if one task must "
+            "have all rows",
+        )
+
+
+def _named(sources: list[ComponentPlan]) -> str:
+    return " and ".join(repr(source.name) for source in sources)
+
+
+def _may_be_cut(spout: ComponentPlan) -> bool:
+    """False if unsure: a spout with a way of its own to cut ranges may refuse to."""
+    cls = spout.runs_as
+    return issubclass(cls, PartitionedSpout) and cls.split is PartitionedSpout.split and spout.origin is None
+
+
+def _meets_in_a_task(component: ComponentPlan, plan: Plan) -> bool:
+    """Whether tuples are grouped inside a task at the component or behind it, so that more tasks would divide them."""
+    at, seen = [component.name], {component.name}
+    while at:
+        name = at.pop()
+        if any(edge.consumer == name and edge.grouping in _PER_TASK for edge in plan.edges):
+            return True
+        more = {edge.consumer for edge in plan.edges if edge.producer == name} - seen
+        seen |= more
+        at += more
+    return False
 
 
 def _exceptions_that_still_end_the_task(plan: Plan) -> Iterator[Finding]:

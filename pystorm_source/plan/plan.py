@@ -23,7 +23,8 @@ class ComponentPlan(RedactedRepr):
     it, read from the topology's config with its own on top. ``config``: its own keys as sorted items. ``pars``:
     environment → number of tasks as items, if ``par`` is a dict. ``wrapper``: a spout class that is called with ``cls``
     and wraps it; the engine runs the wrapper. ``origin``: of an Input behind a cut, component and stream of the tuples
-    that it gives again. ``processes``: that its tasks run in, 0 for the worker's own."""
+    that it gives again. ``processes``: that its tasks run in, 0 for the worker's own. ``takes_permits``: whether its
+    class may take permits of rate limits, besides those of ``topology.bolt.limits``."""
 
     name: str
     cls: type[Component]
@@ -35,6 +36,7 @@ class ComponentPlan(RedactedRepr):
     wrapper: type[PartitionedSpout] | None = None
     origin: tuple[str, str] | None = None
     processes: int = 0
+    takes_permits: bool = False
 
     def tuples_of(self, stream: str) -> tuple[str, str]:
         """Component and stream that tuples of its stream say they are of."""
@@ -65,6 +67,16 @@ class ComponentPlan(RedactedRepr):
     @property
     def is_partitioned(self) -> bool:
         return issubclass(self.runs_as, PartitionedSpout)
+
+    @property
+    def groups(self) -> list[tuple[int, ...]]:
+        """The tasks of each of its processes; none if it has none."""
+        count = min(self.processes, len(self.tasks))
+        return [self.tasks[i::count] for i in range(count)]
+
+    def busiest_process(self, seconds: Mapping[int, float]) -> float:
+        """Seconds of the one of its processes whose tasks took most. ``seconds``: of each task."""
+        return max(sum(seconds.get(task, 0.0) for task in group) for group in self.groups)
 
     def stream(self, name: str) -> Stream:
         """The declared stream of that name, or a spout's ``__dead_letter``. Raises KeyError."""

@@ -1,10 +1,10 @@
 """Bolts that cannot have processes of their own (``processes=`` of their spec)."""
 
 from pystorm_source.api.async_bolt import AsyncBolt
+from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.errors import TopologyError
-from pystorm_source.plan.lint import names_limit
 from pystorm_source.plan.plan import ComponentPlan
 
 
@@ -38,16 +38,12 @@ def refuse_unplaceable(spec: ComponentSpec, where: str) -> None:
         )
 
 
-def refuse_limited(component: ComponentPlan) -> None:
-    """Raises TopologyError for a component with processes that takes permits of ``topology.rate.limit``."""
-    if not component.processes:
-        return
-    names = component.options.bolt_limit_names
-    if names or (component.options.limits and names_limit(component.cls)):
-        raise TopologyError(
-            f"bolt {component.name!r} takes permits of a rate limit, which the Spark task leases for its own process: "
-            "each of several processes would use the whole limit. Take out `processes`, and call the service in a bolt "
-            "behind the heavy one. "
-            f"Given: processes={component.processes}, limits={names or list(component.options.limits)!r}",
-            code="PYSTORM_INVALID_TOPOLOGY",
-        )
+def is_placeable(component: ComponentPlan) -> bool:
+    """Whether a component could have processes, and gain by them if it computes for most of its time: an AsyncBolt
+    waits, for which it needs no core."""
+    cls = component.cls
+    return (
+        issubclass(cls, Bolt)
+        and not issubclass(cls, (StatefulBolt, AsyncBolt))
+        and not any(stream.direct for stream in component.streams)
+    )

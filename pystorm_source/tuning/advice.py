@@ -7,6 +7,7 @@ more rows if something becomes quicker; so a gain is that of rows per second at 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from pystorm_source.records.bottleneck import CLEARLY_BUSY
 from pystorm_source.tuning.classify import WAITS, Finding
 from pystorm_source.tuning.model import (
     ROOM,
@@ -21,6 +22,15 @@ from pystorm_source.tuning.model import (
     target_for,
 )
 from pystorm_source.tuning.observed import Observed
+from pystorm_source.tuning.placing import (
+    LIGHT_SECONDS,
+    PARENT_SECONDS,
+    cores_of_task,
+    gain_of,
+    lines_of,
+    thread_busy,
+    without_processes,
+)
 from pystorm_source.tuning.proposals import Tried
 
 FIXED_SHARE = 0.05
@@ -76,6 +86,8 @@ def modelled(found: Iterable[Finding], observed: Observed, refuted: Sequence[Tri
         "few open files": _open_files,
         "short time-out": _time_out,
         "garbage collection": _garbage,
+        "costly processes": _costly,
+        "idle processes": _idle,
     }
     found, advised = list(found), []
     holds = _holds(found, observed)
@@ -319,8 +331,55 @@ def _source(finding: Finding, observed: Observed) -> Iterator[Advice]:
         )  # fmt: skip
 
 
+def _processes(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    """``processes=``: of a bolt that computes, in a task that may have more cores."""
+    bolt, cores = observed.component(finding.component), cores_of_task(observed)
+    if (
+        finding.cause != "slow bolt"
+        or observed.scheduler != "inline"
+        or cores <= max(1, bolt.processes)
+        or bolt.processes
+        or bolt.execute.mean < LIGHT_SECONDS
+        or observed.cpu_share.get(bolt.name, 1.0) < WAITS
+    ):
+        return
+    lines = lines_of(bolt, observed, cores, cores)
+    gain, in_tasks = gain_of(lines, thread_busy(observed)), observed.share_in_tasks
+    gain = 1 / (1 - in_tasks + in_tasks / gain)
+    if gain < WORTH_MORE:
+        return
+    yield Advice(
+        finding, f"processes={cores} in the spec of {bolt.name}, and spark.task.cpus={cores}: its task has one range, "
+        "and its calls the cores that the task leaves idle. If the range can be cut, minPartitions does the same, and "
+        "nothing is copied", gain,
+        f"of the time of now, the task's own thread takes {lines.own:.2f} ({PARENT_SECONDS * 1e6:.1f} µs a tuple for "
+        f"the link), each process {lines.each:.2f}, all of it on {cores} cores {lines.cores:.2f}",
+        condition="if it may have processes (docs/PROCESSES.md)",
+    )  # fmt: skip
+
+
+def _costly(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    bolt = observed.component(finding.component)
+    now, then = thread_busy(observed), without_processes(bolt, observed)
+    gain = max(1.0, now / max(then, 1e-9)) if now >= CLEARLY_BUSY else None
+    yield Advice(
+        finding, f"{bolt.name} without processes= at this rate: they cost more than they give", gain,
+        f"the task's own thread is busy for {now:.0%} of the time; with the bolt's calls instead of the link for "
+        f"{then:.0%}",
+    )  # fmt: skip
+
+
+def _idle(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    bolt = observed.component(finding.component)
+    yield Advice(
+        finding, f"{bolt.name} without processes= at this rate: they keep memory and the cores of spark.task.cpus, and "
+        "no tuple is quicker", None, finding.why,
+    )  # fmt: skip
+
+
 def _component(finding: Finding, observed: Observed) -> Iterator[Advice]:
     """Of code: what half the duration of a call would gain."""
+    yield from _processes(finding, observed)
     computes = observed.cpu_share.get(finding.component, 1.0)
     what = "a cheaper call, or more Spark tasks"
     if computes < WAITS:

@@ -11,6 +11,7 @@ from pystorm_source.records.record import ComponentProgress
 from pystorm_source.records.stall_reasons import LIMITS
 from pystorm_source.tuning.model import bend_of, fitted, span
 from pystorm_source.tuning.observed import Observed
+from pystorm_source.tuning.placing import IDLE, ROOMY, without_processes
 
 Kind = Literal["CPU-bound", "busy", "waits", "starved", "skewed", "held back", "keeps up"]
 Cause = Literal[
@@ -35,6 +36,8 @@ Cause = Literal[
     "few open files",
     "short time-out",
     "garbage collection",
+    "costly processes",
+    "idle processes",
 ]
 
 BUSY = 0.5
@@ -57,7 +60,7 @@ FULL = 0.9
 """Share of the files that may be open, from which on more are asked for. More: calls fail first. Less: room is left."""
 WORTH = 0.1
 """Share of the time below which a finding is left out. Less: noise has findings. More: small gains are missed."""
-_HELD = ("downstream_full", "max_spout_pending", "output_full", "async_max_pending", *LIMITS)
+_HELD = ("downstream_full", "max_spout_pending", "output_full", "async_max_pending", "process_full", *LIMITS)
 
 
 _OUTSIDE_OF_TASKS = ("fixed cost of micro-batches", "slow sink", "overwhelmed sink")
@@ -111,7 +114,7 @@ def findings(observed: Observed) -> list[Finding]:
     """What holds it back, the largest share first; equal shares in the order of the checks. Nothing does if a query has
     no backlog."""
     if observed.micro_batches and observed.backlog == 0:
-        return []
+        return list(_of_processes(observed))
     in_tasks = observed.share_in_tasks
     limits = list(_of_limits(observed))
     # What a limit holds is not slow itself, and more of it is not faster.
@@ -120,6 +123,7 @@ def findings(observed: Observed) -> list[Finding]:
     found = [each._replace(share=each.share * in_tasks) for check in checks for each in check(observed)]
     found += [each._replace(share=each.share * in_tasks) for each in limits]
     found += [each for each in _of_query(observed) if not is_held or each.cause in _OUTSIDE_OF_TASKS]
+    found += _of_processes(observed)
     return sorted((each for each in found if each.share >= WORTH), key=lambda each: -each.share)
 
 
@@ -195,6 +199,25 @@ def _of_bounds(observed: Observed) -> Iterator[Finding]:
         fill = min(each.batch_fill for each in many)
         yield Finding("tiny batches", "", min(0.5, rate / 100_000 + WORTH), f"{fill:.1f} tuples of a batch, at "
                       f"{rate:,.0f} a second: each wakes a thread")  # fmt: skip
+
+
+def _of_processes(observed: Observed) -> Iterator[Finding]:
+    """Bolts whose processes cost more than they give. Under ``inline``, where one thread would do their work."""
+    if observed.scheduler != "inline":
+        return
+    for bolt in observed.bolts:
+        if not bolt.processes or not bolt.execute.count:
+            continue
+        mean, work = _duration(bolt.execute.mean), bolt.capacity * bolt.processes
+        without = without_processes(bolt, observed)
+        if work <= bolt.link:
+            yield Finding("costly processes", bolt.name, max(WORTH, bolt.link - work), f"a call takes {mean}; sending "
+                          f"its tuples to processes and taking back what comes of them takes the task's own thread "
+                          f"{bolt.link:.0%} of the time, and its calls in all processes {work:.0%}")  # fmt: skip
+        elif bolt.capacity < IDLE and without < ROOMY:
+            yield Finding("idle processes", bolt.name, WORTH, f"the busiest of its {bolt.processes} processes works "
+                          f"for {bolt.capacity:.0%} of the time; the task's own thread would be busy for {without:.0%} "
+                          "if it did that work, too")  # fmt: skip
 
 
 def _of_resources(observed: Observed) -> Iterator[Finding]:

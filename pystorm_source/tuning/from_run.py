@@ -8,6 +8,7 @@ from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.records.counts import Counts
 from pystorm_source.records.record import ComponentProgress, Latency, LimitProgress
 from pystorm_source.tuning.observed import Observed
+from pystorm_source.worker.report import busy_seconds
 
 LATENCY = ("count", "mean", "p50", "p99", "max")
 
@@ -77,8 +78,15 @@ def _component(plan: Plan, component: ComponentPlan, counts: Mapping[str, Any], 
         tasks=len(tasks),
         batch=Counts(**{name: counts.get(name, 0) for name in Counts.__struct_fields__}),
         execute=Latency(**{name: latency.get(name, 0) for name in LATENCY}),
-        # As in records: under inline all tasks share one thread, under threads the busiest task counts.
-        capacity=(sum(busy) if plan.options.scheduler == "inline" else max(busy)) * share,
+        # As in records: under inline all tasks share one thread, under threads the busiest task counts. Processes are
+        # busy side by side.
+        capacity=busy_seconds(component, counts, plan.options.scheduler) * share,
+        processes=min(component.processes, len(component.tasks)),
+        link=max(0.0, sum(busy) - sum(each.get("process_seconds", 0.0) for each in tasks)) * share
+        if component.processes
+        else 0.0,
+        away_high_mark=counts.get("away_high_mark", 0),
+        unread_high_mark=counts.get("unread_high_mark", 0),
         stalls={reason: spent * share / len(tasks) for reason, spent in counts.get("stall_seconds", {}).items()},
         queue_high_mark=counts.get("queue_high_mark", 0),
         queue_capacity=0 if component.is_spout else component.options.receive_buffer_size,

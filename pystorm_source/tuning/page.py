@@ -14,7 +14,8 @@ WIDTH = 120
 
 
 class Change(NamedTuple):
-    """A key of the engine (``kind`` is empty), or what a component's class sets (``par``, ``tuples_between_batches``),
+    """A key of the engine (``kind`` is empty), or what a component's class or spec sets (``par``,
+    ``processes``, ``tuples_between_batches``),
     with all steps that have changed it."""
 
     name: str
@@ -49,6 +50,7 @@ def _parts(settings: Settings) -> Iterator[tuple[str, str, Any]]:
     yield from ((name, "", value) for name, value in settings.keys)
     yield from ((name, "par", tasks) for name, tasks in settings.pars)
     yield from ((name, BATCHES, size) for name, size in settings.batches)
+    yield from ((name, "processes", count) for name, count in settings.processes)
 
 
 def written(
@@ -120,7 +122,9 @@ def _change(change: Change, said: set[int]) -> Iterator[str]:
     elif change.kind == BATCHES:
         yield f"# In the class of {change.name}: {BATCHES} = {change.value}"
     else:
-        yield f"# In the class of the topology: {change.name} = ....spec(..., par={change.value})"
+        yield f"# In the class of the topology: {change.name} = ....spec(..., {change.kind}={change.value})"
+        if change.kind == "processes":
+            yield f"# When the application starts: spark.task.cpus={change.value}"
 
 
 def _names(step: Step) -> Iterator[str]:

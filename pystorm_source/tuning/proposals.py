@@ -1,13 +1,16 @@
 """What is worth trying for a finding: a few settings each, by Little's law and the rules of docs/TUNING.md."""
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pystorm_source.plan.plan import Plan
+from pystorm_source.plan.unplaceable import is_placeable
 from pystorm_source.tuning.classify import WAITS, Finding
 from pystorm_source.tuning.model import ROOM, instances_for, pending_for, power_of_two, stays
 from pystorm_source.tuning.observed import Observed
+from pystorm_source.tuning.placing import LIGHT_SECONDS, cores_of_task
 from pystorm_source.tuning.settings import Settings
 
 SCHEDULER = "topology.scheduler"
@@ -78,6 +81,9 @@ def _slow(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal
     if finding.cause == "slow bolt" and observed.cpu_share.get(finding.component, 1.0) < WAITS:
         yield from _instances(finding, observed, plan)
         return
+    yield from _processes(finding, observed, plan)
+    if plan.component(finding.component).processes:
+        return
     if finding.cause == "slow bolt" and _spreadable(finding.component, plan):
         text = f"one task for each of {observed.cores} cores: pays if process() gives the interpreter's lock away"
         threads = _keys({SCHEDULER: "threads"})
@@ -95,6 +101,23 @@ def _slow(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal
     else:
         yield from _lock(finding, observed, plan)
         yield from _tiny_batches(finding, observed, plan)
+
+
+def _processes(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    """A process for each core that its Spark task may have, on this machine."""
+    component = plan.component(finding.component)
+    here, cores = os.cpu_count() or 1, cores_of_task(observed)
+    count = min(here, cores)
+    bolt = observed.component(finding.component)
+    if (
+        finding.cause == "slow bolt"
+        and count > max(1, component.processes)
+        and bolt.execute.mean >= LIGHT_SECONDS
+        and is_placeable(component)
+        and _spreadable(finding.component, plan)
+    ):
+        text = f"a process for each of {count} cores that its Spark task may have, as Python code uses one"
+        yield Proposal(finding, Settings().with_processes({finding.component: count}), text)
 
 
 def _batch_sizes(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
@@ -211,6 +234,7 @@ def _changes(change: Settings, plan: Plan) -> bool:
         any(config.get(key) != value for key, value in change.keys)
         or any(tasks[name] != number for name, number in change.pars)
         or bool(change.batches)
+        or any(plan.component(name).processes != count for name, count in change.processes)
     )
 
 

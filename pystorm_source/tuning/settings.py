@@ -14,7 +14,7 @@ BATCHES = "tuples_between_batches"
 @dataclass(frozen=True)
 class Settings:
     """``keys``: engine key → value, None for its default. ``pars``: component → number of tasks. ``batches``:
-    BatchingBolt → its ``tuples_between_batches``.
+    BatchingBolt → its ``tuples_between_batches``. ``processes``: bolt → its ``processes``.
 
     All are sorted items, so that equal settings are equal.
     """
@@ -22,6 +22,7 @@ class Settings:
     keys: tuple[tuple[str, Any], ...] = ()
     pars: tuple[tuple[str, int], ...] = field(default=())
     batches: tuple[tuple[str, int], ...] = field(default=())
+    processes: tuple[tuple[str, int], ...] = field(default=())
 
     def with_keys(self, keys: Mapping[str, Any]) -> "Settings":
         """These, with other keys on top."""
@@ -35,9 +36,14 @@ class Settings:
         """These, with other sizes of batches on top."""
         return replace(self, batches=tuple(sorted({**dict(self.batches), **batches}.items())))
 
+    def with_processes(self, processes: Mapping[str, int]) -> "Settings":
+        """These, with other numbers of processes on top."""
+        return replace(self, processes=tuple(sorted({**dict(self.processes), **processes}.items())))
+
     def plus(self, other: "Settings") -> "Settings":
         """These, with the other ones on top."""
-        return self.with_keys(dict(other.keys)).with_pars(dict(other.pars)).with_batches(dict(other.batches))
+        united = self.with_keys(dict(other.keys)).with_pars(dict(other.pars)).with_batches(dict(other.batches))
+        return united.with_processes(dict(other.processes))
 
     def applied(self, plan: Plan) -> Plan:
         """The plan under them. Raises OptionError if a key is wrong, or contradicts another one."""
@@ -45,15 +51,20 @@ class Settings:
         plan = plan.configured(
             {key: value for key, value in config.items() if value is not None or key not in self.own}
         )
-        pars = dict(self.pars)
+        pars, processes = dict(self.pars), dict(self.processes)
         first, tasks = 1, {}
         for component in sorted(plan.components, key=lambda component: component.tasks):
-            count = pars.get(component.name, len(component.tasks))
+            count = max(pars.get(component.name, len(component.tasks)), processes.get(component.name, 0))
             tasks[component.name] = tuple(range(first, first + count))
             first += count
         batches = dict(self.batches)
         components = tuple(
-            replace(component, tasks=tasks[component.name], cls=_batching(component.cls, batches.get(component.name)))
+            replace(
+                component,
+                tasks=tasks[component.name],
+                cls=_batching(component.cls, batches.get(component.name)),
+                processes=processes.get(component.name, component.processes),
+            )
             for component in plan.components
         )
         return replace(plan, components=components)
@@ -67,6 +78,7 @@ class Settings:
         parts = [f"{_short(key)}={'unset' if value is None else value}" for key, value in self.keys]
         parts += [f"{name}.par={tasks}" for name, tasks in self.pars]
         parts += [f"{name}.{BATCHES}={size}" for name, size in self.batches]
+        parts += [f"{name}.processes={count}" for name, count in self.processes]
         return " ".join(parts) or "as it is"
 
 

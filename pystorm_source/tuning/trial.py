@@ -68,7 +68,12 @@ class Trial:
 
     @property
     def is_inline(self) -> bool:
-        return self.observed is not None and self.observed.scheduler == "inline"
+        """Whether one thread does all, in one process."""
+        return (
+            self.observed is not None
+            and self.observed.scheduler == "inline"
+            and not any(each.processes for each in self.observed.components)
+        )
 
     @property
     def latency(self) -> float:
@@ -91,12 +96,14 @@ class TrialRunner:
         return self._run(settings, settings.applied(self.plan), seconds, rate)
 
     def profile(self, settings: Settings, seconds: float) -> Mapping[str, float]:
-        """Component → share of its calls' duration in which they compute. One thread: no lock is waited for."""
+        """Component → share of its calls' duration in which they compute. One thread of one process: no lock is waited
+        for, and the calls are here."""
         inline = settings.with_keys({"topology.scheduler": "inline"})
         plan = inline.applied(self.plan)
         times = {component.name: CallTimes() for component in plan.components}
         components = tuple(
-            replace(component, cls=timed(component.cls, times[component.name])) for component in plan.components
+            replace(component, cls=timed(component.cls, times[component.name]), processes=0)
+            for component in plan.components
         )
         self._run(inline, replace(plan, components=components), seconds, 0.0)
         return {name: each.share for name, each in times.items() if each.wall > 0}

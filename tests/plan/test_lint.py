@@ -78,6 +78,17 @@ def test_behind_a_journal_groupings_hold_as_it_is_one_partition():
     assert lint(journaled) == ()
 
 
+def test_groupings_behind_a_journal_that_several_tasks_read_are_named():
+    lines = Plain.spec()
+    both = {"lines": lines, "b": Same.spec(inputs={lines: Grouping.fields("line")})}
+    plan = compile_plan(type("T", (Topology,), both))
+    spout, bolt = plan.components
+    shared = replace(spout, wrapper=Wrapped, config=(("journal.readers", 2),))
+    assert [(each.code, each.component) for each in lint(replace(plan, components=(shared, bolt)))] == [
+        ("grouping-per-task", "b")
+    ]
+
+
 # --- groupings hold inside a Spark task ---
 
 
@@ -180,6 +191,35 @@ class OfItsOwn(Batches):
     def process(self, tup):
         super().process(tup)
         self.process_batches()
+
+
+class Uncut(Offsets):
+    def split(self, partition, start, end, parts):
+        return []
+
+
+def found_of_placed(spout, grouping=Grouping.SHUFFLE, behind=None, **placed):
+    lines = spout.spec()
+    bolt = Same.spec(inputs={lines: grouping}, **placed)
+    last = {} if behind is None else {"last": Same.spec(inputs={bolt: behind})}
+    return [each for each in found(lines=lines, b=bolt, **last) if each[0] == "processes-of-ranges"]
+
+
+def test_processes_of_a_bolt_whose_ranges_spark_can_cut():
+    assert found_of_placed(Offsets, processes=2) == [("processes-of-ranges", "b")]
+    assert found_of_placed(Offsets) == []
+    assert found_of_placed(Plain, processes=2) == [], "it has no offsets"
+    assert found_of_placed(Uncut, processes=2) == [], "it refuses to be cut"
+    off = {"topology.lint.off": "processes-of-ranges"}
+    assert found_of_placed(Offsets, processes=2, config=off) == []
+
+
+@pytest.mark.parametrize("grouping", [Grouping.fields("line"), Grouping.GLOBAL])
+def test_processes_of_tuples_that_meet_in_one_task(grouping):
+    """More tasks would divide them."""
+    assert found_of_placed(Offsets, grouping, processes=2) == []
+    assert found_of_placed(Offsets, behind=grouping, processes=2) == []
+    assert found_of_placed(Offsets, behind=Grouping.SHUFFLE, processes=2) != []
 
 
 def found_of_batches(bolt, **config):

@@ -6,31 +6,17 @@ import socket
 import threading
 import time
 
-from pystorm_source import AsyncBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, Topology
+from pystorm_source import AsyncBolt, BatchingBolt, Bolt, Grouping, Topology
+from tests.worker.running import Numbers as OfARange
 
 ENDLESS = 1 << 40
 
 
-class Numbers(PartitionedSpout):
-    """Offset i is the number i."""
-
-    outputs = ["n long"]
-
-    def partitions(self):
-        return ["0"]
+class Numbers(OfARange):
+    """Without an end."""
 
     def latest(self, partition):
         return ENDLESS
-
-    def open(self, partition, start, end):
-        self.at, self.end = start, end
-
-    def next_tuple(self):
-        if self.at == self.end:
-            return False
-        self.emit((self.at,), self.at)
-        self.at += 1
-        return None
 
 
 class Slow(Numbers):
@@ -99,6 +85,28 @@ class Loop(Pass):
         self.emit(tup.values)
 
 
+class FewLoops(Pass):
+    rounds = 700
+
+    def process(self, tup):
+        total = 0
+        for i in range(self.rounds):
+            total += i
+        self.emit(tup.values)
+
+
+class Loops(FewLoops):
+    rounds = 6000
+
+
+class LoopsAsync(AsyncBolt):
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        sum(range(6000))
+        self.emit(tup.values)
+
+
 class Hash(Pass):
     """C code that gives the lock away."""
 
@@ -141,6 +149,39 @@ class SlowBolt(Topology):
     numbers = Numbers.spec()
     first = Pass.spec(inputs=[numbers])
     waits = Wait.spec(inputs=[first])
+
+
+class Heavier(Topology):
+    """A quarter of a millisecond of plain Python for each tuple, of one partition."""
+
+    numbers = Numbers.spec()
+    bolt = Loops.spec(inputs=[numbers])
+
+
+class Heavy(Topology):
+    """The same, of some ten microseconds."""
+
+    numbers = Numbers.spec()
+    bolt = FewLoops.spec(inputs=[numbers])
+
+
+class HeavySeldom(Topology):
+    """A quarter of a millisecond of plain Python, every five milliseconds."""
+
+    numbers = Idle.spec()
+    bolt = Loops.spec(inputs=[numbers])
+
+
+class HeavyAsync(Topology):
+    """It may have no processes that gain anything."""
+
+    numbers = Numbers.spec()
+    bolt = LoopsAsync.spec(inputs=[numbers])
+
+
+class Light(Topology):
+    numbers = Numbers.spec()
+    bolt = Pass.spec(inputs=[numbers])
 
 
 class SlowBoltInC(Topology):
