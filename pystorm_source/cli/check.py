@@ -99,6 +99,7 @@ def topology_findings(reference: str, environment: str = "") -> Iterator[Finding
     except TopologyError as error:
         yield Finding("spouts", "FAIL", str(error))
     yield from _rows_of(plan)
+    yield from _processes_of(plan)
     for each in lint(plan):
         yield Finding(each.code, "warn", f"{each.component}: {each.meaning}", each.remedy)
 
@@ -122,10 +123,21 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
             remedy = f".schema('{declared}') on the reader with the types that fit, or types in `outputs`"
             yield Finding("types", "warn", f"{name}: {', '.join(untyped)} without a type", remedy)
     for spout in plan.spouts:
-        if not spout.is_partitioned:
+        if not spout.is_partitioned and not spout.cls._pystorm_has_notes:  # a stream of one asks for a journal
             remedy = "on the reader, option journal.path or delivery.guarantee=best-effort; or write a PartitionedSpout"
             found = f"{spout.name}: {spout.cls.__name__} has no offsets: the tuples of a failed task are lost"
             yield Finding("delivery", "warn", found, remedy)
+
+
+def _processes_of(plan: "Plan") -> Iterator[Finding]:
+    """Child processes of a Spark task that are more than the cores of this machine."""
+    processes = sum(len(component.groups) for component in plan.components)
+    cores = os.cpu_count() or 1
+    if processes > cores:
+        placed = ", ".join(f"{each.name!r} has {len(each.groups)}" for each in plan.components if each.groups)
+        found = f"bolts of a task have {processes} processes ({placed}), and this machine {cores} cores"
+        remedy = f"on executors with as many cores, spark.task.cpus={processes}; else lower `processes`"
+        yield Finding("processes", "warn", found, remedy)
 
 
 def _types_that_spark_has_not(streams: Mapping[str, Any]) -> Iterator[Finding]:

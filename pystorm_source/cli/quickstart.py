@@ -21,8 +21,8 @@ RENAMED = {
     "gitignore": ".gitignore",  # a file of that name would hold back files of this project
     "agents": ".agents",  # setuptools does not look into hidden folders
 }
-TAKEN = {"tests", "conf", "job", "feed"}
-TOPOLOGIES = {"words": "WordCount", "spout": "Orders"}
+TAKEN = {"tests", "conf", "job", "feed", "server"}
+TOPOLOGIES = {"words": "WordCount", "spout": "Orders", "rest": "Tickets"}
 """The kinds of projects, each a folder of templates beside what all have in common, and the topology of each."""
 
 
@@ -31,10 +31,18 @@ def quickstart(
     spout: Annotated[
         bool, typer.Option("--spout", help="One with a spout over a table of SQLite, to change into your own.")
     ] = False,
+    rest: Annotated[
+        bool, typer.Option("--rest", help="One with a spout over a REST API, and a service to try it against.")
+    ] = False,
 ) -> None:
     """Make a project: a topology that counts words, its tests, its settings, a job for spark-submit."""
-    kind = "spout" if spout else "words"
+    kind = "rest" if rest else "spout" if spout else "words"
     with usage_errors():
+        if rest and spout:
+            raise OptionError(
+                "a project has one kind: leave out --spout or --rest. Given: --spout --rest",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
         package = package_of(name)
         if is_project(Path(name), package):
             typer.echo(
@@ -44,11 +52,14 @@ def quickstart(
             return
         folder = make_project(name, Path.cwd(), kind)
     steps = [f"cd {folder.name}", "python -m pytest"]
-    if not spout or importlib.util.find_spec("pytest") is None:
+    if kind == "words" or importlib.util.find_spec("pytest") is None:
         steps.insert(1, "pip install -e '.[test]'")
     if spout:
         steps.append("python feed.py 1000")
-    steps.append(f"pystorm-source run {package}.topology:{TOPOLOGIES[kind]} --once --rows {3 if spout else 10}")
+    if rest:
+        steps.append("python server.py &")
+    rows = 10 if kind == "words" else 3
+    steps.append(f"pystorm-source run {package}.topology:{TOPOLOGIES[kind]} --once --rows {rows}")
     shown = "".join(f"    {step}\n" for step in steps)
     typer.echo(f"made {folder.name}/\n\n{shown}\nREADME.md there says more.")
 

@@ -107,7 +107,9 @@ class TopologyView:
         sums = batch.sums.of
         batches = sums["batches_published"][place]
         seconds = self._seconds(component, batch)
-        busy = sums["busy_seconds"] if self._plan.options.scheduler == "inline" else batch.busiest_seconds
+        in_turn = self._plan.options.scheduler == "inline" and not component.processes
+        busy = sums["busy_seconds"] if in_turn else batch.busiest_seconds
+        link = sums["busy_seconds"][place] - sums["process_seconds"][place] if component.processes else 0.0
         stalls: dict[str, float] = {
             reason: round(min(1.0, share), 3)
             for reason, stalled in batch.stall_seconds.items()
@@ -125,6 +127,10 @@ class TopologyView:
             queue_high_mark=batch.largest["queue_high_mark"][place],
             queue_capacity=0 if component.is_spout else self._plan.queue_capacity,
             pending_high_mark=batch.largest["pending_high_mark"][place],
+            processes=min(component.processes, len(component.tasks)),
+            link=round(min(1.0, max(0.0, link) / seconds), 3),
+            away_high_mark=batch.largest["away_high_mark"][place],
+            unread_high_mark=batch.largest["unread_high_mark"][place],
             batch_fill=short(sums["tuples_published"][place] / batches) if batches else 0.0,
         )
 
@@ -164,5 +170,5 @@ class TopologyView:
 
 
 def _computes(batch: BatchCounts) -> float | None:
-    busy = sum(batch.sums.of["busy_seconds"])
-    return round(min(1.0, batch.cpu_seconds / busy), 3) if batch.cpu_seconds and busy else None
+    busy = sum(batch.sums.of["busy_seconds"]) - sum(batch.sums.of["process_seconds"])
+    return round(min(1.0, batch.cpu_seconds / busy), 3) if batch.cpu_seconds and busy > 0 else None

@@ -3,12 +3,15 @@
 Each suspect has the share of the time for which it is to blame; the largest share wins::
 
     busy                   a component's calls take the time. Under ``inline`` all components share one thread, so that
-                           their shares are added up, and the busiest of them is named
+                           their shares are added up, and the busiest of them is named. Of a bolt with ``processes=``
+                           that is its link; its calls are busy beside it
     waits for downstream   a full queue stands before a component that is not busy itself: it waits for what it calls.
                            Or a spout is not asked, as too many of its trees are open
     waits for upstream     a spout has nothing to emit: its source is slow
     waits for Spark        finished rows wait to be taken, or no task runs for most of the micro-batch
     starts Python          the same in the first micro-batch of a run, whose tasks wait for their processes
+    waits for its          tuples of a bolt with processes= wait for room in them, and they are hardly ever in a call:
+    processes              pickling costs more than the bolt
     waits for a limit      calls wait for permits of topology.rate.limit; or for its circuit breaker, which is open
 
 A share that another one explains does not count: a component that waits for a busy one is not slow.
@@ -17,6 +20,7 @@ A share that another one explains does not count: a component that waits for a b
 from collections.abc import Iterator
 
 from pystorm_source.records.record import Bottleneck, ComponentProgress, LimitProgress, TopologyProgress
+from pystorm_source.records.stall_reasons import LIMITS
 
 BUSY = "busy"
 DOWNSTREAM = "waits for downstream"
@@ -25,17 +29,26 @@ SPARK = "waits for Spark"
 START = "starts Python"
 LIMIT = "waits for a limit"
 BREAKER = "waits for a circuit breaker"
+PROCESSES = "waits for its processes"
 
 LEAST = 0.5
 """Share of the time from which on something holds the query back. Larger: none is named for a mixture of causes.
 Smaller: what is not slow is named."""
 CLEARLY_BUSY = 0.6
 """Share from which on a busy component, or a limit, explains what waits for it."""
-_CAUSES = (BUSY, LIMIT, BREAKER)
+_CAUSES = (BUSY, LIMIT, BREAKER, PROCESSES)
 
 ADVICE = {
-    BUSY: "make process() cheaper, or give it more cores: more Spark tasks by option minPartitions, or par under "
-    "topology.scheduler=threads",
+    BUSY: "make process() cheaper, or give it more cores: more Spark tasks by option minPartitions (behind a "
+    "journal: journal.readers), or par under topology.scheduler=threads",
+    "processes": "make process() cheaper, or, if the task has more cores, raise processes= and spark.task.cpus",
+    "link": "sending its tuples to processes and taking back what comes of them holds the task's own thread: leave "
+    "processes= out, or have one tuple carry more work",
+    PROCESSES: "its processes are in its calls for only {:.0%} of the time, although tuples wait: a call takes "
+    "{:.3g} µs, and unpickling its tuple and pickling what comes of it takes longer. Leave processes= out, or have one "
+    "tuple carry more work",
+    "in processes": "its processes wait for something that is not counted: for an AsyncBolt in them, allow for more "
+    "requests, topology.async.max.pending; a bolt that holds batches processes them at its next tick",
     "spout": "its calls take the time: give batches by next_batch, fetch more at once, or read more partitions",
     "async": "allow for more requests: topology.async.max.pending; or the service that it asks is slow",
     "pending": "raise topology.max.spout.pending: too few tuples are under way",
@@ -56,7 +69,11 @@ WAITS = 0.5
 """A component that computes for less of its busy time than this waits. More: one that computes is to be an AsyncBolt.
 Less: one that waits for a quick service is told to be cheaper."""
 MOSTLY = 0.8
-"""Share of all busy time from which on what is known of the thread is said of its busiest component."""
+"""Share of all busy time from which on what is known of the thread is said of its busiest component; and share of a
+wait for a component from which on that one waits itself, for another one."""
+PICKLES = 0.2
+"""Share of the time from which on the link of a bolt explains why its processes are in no call. More: a bolt of long
+tuples is told that it waits for a service. Less: one that waits is told that it pickles."""
 WAITING = {
     BUSY: "it computes for {:.0%} of its time and waits for the rest: an AsyncBolt waits for many answers at once",
     "spout": "it computes for {:.0%} of its time and waits for the rest: next_batch, or a larger fetch of its client, "
@@ -138,17 +155,32 @@ def _of_breaker(limit: LimitProgress) -> str:
 
 
 def _busy(topology: TopologyProgress) -> Iterator[tuple[float, Bottleneck]]:
-    busiest = max(topology.components, key=lambda component: component.capacity, default=None)
+    """The busiest component of the task's own threads, and each one that has processes."""
+    here = [(each.link if each.processes else each.capacity, each) for each in topology.components]
+    share, busiest = max(here, key=lambda each: each[0], default=(0.0, None))
     if busiest is None:
         return
-    share = busiest.capacity
+    own = share
     if topology.scheduler == "inline":
-        share = min(1.0, sum(component.capacity for component in topology.components))
-    advice = ADVICE["spout" if busiest.kind == "spout" else BUSY]
+        share = min(1.0, sum(each for each, _ in here))
+    advice = ADVICE["link" if busiest.processes else "spout" if busiest.kind == "spout" else BUSY]
     computes = topology.computes
-    if computes is not None and computes < WAITS and busiest.capacity >= MOSTLY * share:
+    if computes is not None and computes < WAITS and own >= MOSTLY * share and not busiest.processes:
         advice = WAITING["spout" if busiest.kind == "spout" else BUSY].format(computes)
-    yield share, Bottleneck(component=busiest.name, capacity=busiest.capacity, why=BUSY, advice=advice)
+    yield share, Bottleneck(component=busiest.name, capacity=own, why=BUSY, advice=advice)
+    for component in topology.components:
+        if component.processes:
+            share = component.capacity
+            yield share, Bottleneck(component=component.name, capacity=share, why=BUSY, advice=ADVICE["processes"])
+
+
+def _of_processes(component: ComponentProgress) -> Bottleneck:
+    """Tuples wait for room in its processes, which are hardly ever in a call. A process unpickles and pickles about as
+    much as the task does: where that is little, it waits."""
+    if component.link < max(PICKLES, component.capacity):
+        return _of(component, ADVICE["in processes"])
+    advice = ADVICE[PROCESSES].format(component.capacity, component.execute.mean * 1e6)
+    return Bottleneck(component=component.name, capacity=component.capacity, why=PROCESSES, advice=advice)
 
 
 def _waiting(topology: TopologyProgress, component: ComponentProgress) -> Iterator[tuple[float, Bottleneck]]:
@@ -165,8 +197,12 @@ def _waiting(topology: TopologyProgress, component: ComponentProgress) -> Iterat
     yield share, _of(component, ADVICE["async"])
     share = stalls.get("downstream_full", 0.0)
     for below in _below(topology, component):
-        if below.queue_high_mark >= below.queue_capacity > 0 and not below.stalls.get("downstream_full", 0.0) >= share:
-            yield share, _of(below, ADVICE["async" if below.pending_high_mark else DOWNSTREAM])
+        waits_itself = below.stalls.get("downstream_full", 0.0) >= MOSTLY * share
+        if below.queue_high_mark >= below.queue_capacity > 0 and not waits_itself:
+            if not below.processes:
+                yield share, _of(below, ADVICE["async" if below.pending_high_mark else DOWNSTREAM])
+            elif below.capacity + sum(below.stalls.get(reason, 0.0) for reason in LIMITS) < LEAST:
+                yield share, _of_processes(below)
 
 
 def _of(component: ComponentProgress, advice: str) -> Bottleneck:

@@ -130,7 +130,12 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
         pending_emits_high_mark (int): that is what one call emitted beyond it; of a component: the largest of its tasks
         tuples_published (int): under ``threads``, what goes to all tasks of a bolt counts once
         request_limit (int): ``topology.async.max.pending``, or what ``adaptive`` has found
-        busy_seconds (float): calls, ticks, verdicts, publishing
+        busy_seconds (float): calls, ticks, verdicts, publishing; of a bolt with ``processes=`` the time of its
+            processes, and that of sending tuples there and taking what comes back
+        process_seconds (float): 0.0 for a bolt without ``processes=``
+        away_high_mark (int): those without a verdict yet; of a component: the largest of its tasks
+        unread_high_mark (int): the halt lag: what still waits in the process when its task sends no more. Never more
+            than ``topology.executor.receive.buffer.size``; the process says what it has taken with each frame
     """
 
     duplicate_verdicts: Annotated[int, Count("tuples", "acked or failed that already had a verdict")] = 0
@@ -155,8 +160,22 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
     batches_published: Annotated[int, Count("batches", "of these tuples", wire="n")] = 0
     pending_requests: Annotated[int, Count("requests", "of an `AsyncBolt` that are under way now", adds="now")] = 0
     request_limit: Annotated[int, Count("requests", "of an `AsyncBolt` that may be under way now", adds="now")] = 0
+    away: Annotated[int, Count("tuples", "in the processes of a bolt now", adds="now", exact="between turns")] = 0
     cancelled_requests: Annotated[int, Count("requests", "whose tuple's tree had failed meanwhile")] = 0
     busy_seconds: Annotated[float, Count("seconds", "in turns with work", wire="b", exact="at the end of a turn")] = 0.0
+    process_seconds: Annotated[
+        float,
+        Count("seconds", "of them in processes of the bolt (`processes=`)", wire="ps", exact="after a micro-batch"),
+    ] = 0.0
+    away_high_mark: Annotated[
+        int, Count("tuples", "in the process of a task at a time, at most", adds="max", wire="ah")
+    ] = 0
+    unread_high_mark: Annotated[
+        int,
+        Count(
+            "tuples", "sent to the process of a task that its bolt had not taken yet, at most", adds="max", wire="uh"
+        ),
+    ] = 0
 
 
 def rows_of(table: type[Counts]) -> dict[str, Count]:

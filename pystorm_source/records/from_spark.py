@@ -77,6 +77,8 @@ def admission_of(report: Mapping[str, Any]) -> dict[str, Any]:
         "budget": report.get("budget"),
         "pressure": pressure / 100 if pressure is not None else None,
         "target": target / MILLIS if target is not None else None,
+        "polls": report.get("polls", {}),
+        "unavailable": report.get("unavailable", {}),
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from pystorm_source.records.stall_reasons import LIMITS
+from pystorm_source.records.stall_reasons import LIMITS, PROCESSES
 from pystorm_source.types.html_table import html_table
 
 PystormProgress: TypeAlias = Any
@@ -27,7 +27,13 @@ _COLUMNS: tuple[tuple[str, Callable[[ComponentProgress], str]], ...] = (
     ("99 %", lambda each: _seconds(each.execute.p99)),
     ("queue", lambda each: f"{each.queue_high_mark:,}/{each.queue_capacity:,}" if each.queue_capacity else ""),
 )
-_WAITED_FOR = ("async_max_pending", *LIMITS)
+_PROCESSES: tuple[tuple[str, Callable[[ComponentProgress], str]], ...] = (
+    ("processes", lambda each: f"{each.processes:,}" if each.processes else ""),
+    ("link", lambda each: f"{each.link:.0%}" if each.processes else ""),
+    ("away", lambda each: f"{each.away_high_mark:,}" if each.processes else ""),
+    ("not begun", lambda each: f"{each.unread_high_mark:,}/{each.queue_capacity:,}" if each.processes else ""),
+)
+_WAITED_FOR = ("async_max_pending", *PROCESSES, *LIMITS)
 
 
 _WAITS = {"waits for downstream": "waits for what it calls", "waits for upstream": "waits for its source"}
@@ -86,7 +92,7 @@ def _rows(record: PystormProgress) -> list[tuple[str, ...]]:
     shown = sorted(components, key=lambda each: -each.capacity)[:MOST_COMPONENTS]
     waits = (("waits", _longest_wait),) if any(map(_longest_wait, shown)) else ()
     requests = (("a request", _request),) if any(map(_request, shown)) else ()
-    columns = (*_COLUMNS, *requests, *waits)
+    columns = (*_COLUMNS, *requests, *(_PROCESSES if any(each.processes for each in shown) else ()), *waits)
     rows = [tuple(name for name, _ in columns), *(tuple(text(each) for _, text in columns) for each in shown)]
     if len(shown) < len(components):
         rows.append((f"… {len(components) - len(shown):,} more", *[""] * (len(columns) - 1)))

@@ -67,6 +67,11 @@ class ComponentProgress(Record, frozen=True, kw_only=True):
     Storm has it: near 1.0 it can do no more. ``stalls``: reason → share of the time. The largest of any task:
     ``queue_high_mark``: tuples in the receive queue, of ``queue_capacity``; ``pending_high_mark``: of a spout, open
     trees, of an AsyncBolt, requests. ``batch_fill``: tuples of a published batch. ``metrics``: since the run began.
+
+    Of a bolt with ``processes=``: ``processes``: how many; ``capacity``: of the busiest of them;
+    ``link``: share of the time in which the Spark task's own process sends tuples there and takes what comes back. The
+    largest of any task: ``away_high_mark``: tuples in its process; ``unread_high_mark``: of these, tuples that the bolt
+    had not begun, which is the halt lag: as many are still to come when the task stops sending.
     """
 
     name: str
@@ -82,6 +87,10 @@ class ComponentProgress(Record, frozen=True, kw_only=True):
     queue_high_mark: int = 0
     queue_capacity: int = 0
     pending_high_mark: int = 0
+    processes: int = 0
+    link: float = 0.0
+    away_high_mark: int = 0
+    unread_high_mark: int = 0
     batch_fill: float = 0.0
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     last_error: ErrorRecord | None = None
@@ -128,7 +137,8 @@ class OutageProgress(Record, frozen=True, kw_only=True):
 class Bottleneck(Record, frozen=True, kw_only=True):
     """What holds the query back. ``component``: its name, empty for Spark itself. ``why``: ``busy``, ``waits for
     downstream``, ``waits for upstream`` (its source), ``waits for Spark`` (the sink, or what stands before it),
-    ``starts Python`` (in the first micro-batch), ``waits for a limit`` or ``waits for a circuit breaker``. ``limit``:
+    ``starts Python`` (in the first micro-batch), ``waits for its processes``, ``waits for a limit`` or ``waits for a
+    circuit breaker``. ``limit``:
     name of that rate limit; ``capacity`` is then the share of its value that is used. ``advice``: what to change."""
 
     component: str = ""
@@ -183,8 +193,8 @@ class TopologyProgress(Record, frozen=True, kw_only=True):
     counted from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up; ``elapsed``: from the
     begin of the first to the end of the last one. ``scheduler``: of the engine. ``limits``: of each component and each
     rate limit that its calls took permits of. ``computes``: share of the components' busy time in which their thread
-    computed, rather than waited; None if each has a thread of its own. ``whole``: whether all its ranges were reported.
-    ``shortened``: what was left out because the record would have been too long.
+    computed, rather than waited, without the time in ``processes=``; None if each has a thread of its own. ``whole``:
+    whether all its ranges were reported. ``shortened``: what was left out because the record would have been too long.
     """
 
     name: str = ""
@@ -229,7 +239,9 @@ class PystormProgress(Record, frozen=True, kw_only=True):
     ``limit``: offsets that a micro-batch may read at most, None for any number; ``reason``: why, ``none`` if it is not
     limited; ``throttled_by``: reason → partitions that leave a backlog behind for it; ``throttled``: their names, while
     there are at most 100. Of the controller, None if there is none: ``budget``: offsets that it grants; ``pressure``:
-    backlog relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds. ``tasks``: the tasks' reports;
+    backlog relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds. ``polls``: spout → how
+    often the driver has asked it for its heads in this run. ``unavailable``: spouts whose sources are busy, and why.
+    ``tasks``: the tasks' reports;
     ``topology``: components and bottleneck. Both are None if there is no report. ``outages``: the limits whose circuit
     breakers were open when the record was written. The first one is then the bottleneck, whatever the counts say.
 
@@ -260,6 +272,8 @@ class PystormProgress(Record, frozen=True, kw_only=True):
     budget: int | None = None
     pressure: float | None = None
     target: float | None = None
+    polls: Mapping[str, int] = field(default_factory=dict)
+    unavailable: Mapping[str, str] = field(default_factory=dict)
     tasks: TaskProgress | None = None
     topology: TopologyProgress | None = None
     outages: tuple[OutageProgress, ...] = ()

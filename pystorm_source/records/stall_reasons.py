@@ -9,6 +9,9 @@ Reason = Literal[
     "nothing_to_emit",
     "max_spout_pending",
     "async_max_pending",
+    "process_full",
+    "process_busy",
+    "source_unavailable",
     "rate_limit",
     "circuit_breaker",
 ]
@@ -20,6 +23,9 @@ RATE_LIMIT: Reason = "rate_limit"
 CIRCUIT_BREAKER: Reason = "circuit_breaker"
 """At least one call waits for a permit, and the limit's circuit breaker is open."""
 
+PROCESSES: tuple[Reason, Reason] = ("process_full", "process_busy")
+"""Waits of a bolt with ``processes=``: its tuples are in its process, or wait for room there."""
+
 LIMITS = (RATE_LIMIT, CIRCUIT_BREAKER)
 """Waits that no more cores, tasks or requests shorten."""
 
@@ -30,6 +36,9 @@ WORDS: dict[Reason, str] = {
     "nothing_to_emit": "waits for its source",
     "max_spout_pending": "waits for open trees (topology.max.spout.pending)",
     "async_max_pending": "waits for free requests (topology.async.max.pending)",
+    "process_full": "waits for room in the queue of its process (processes=)",
+    "process_busy": "waits for its process to be done (processes=)",
+    "source_unavailable": "waits for its source, which is busy (RetryLater)",
     "rate_limit": "waits for permits (topology.rate.limit)",
     "circuit_breaker": "waits for an open circuit breaker",
 }

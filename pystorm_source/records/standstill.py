@@ -37,6 +37,9 @@ class TaskState(_Line, frozen=True, kw_only=True):
     ``input``: the tuple and the offset; ``frames``: of code that is not of this package, outermost first. If it is in
     no call (``in_call``), ``waits``: for what, ``waits_for``: for which component; in a call, ``waits``: for a permit.
     ``queued``: tuples in its receive queue, of ``capacity``.
+
+    With ``processes=``: ``process``: of the bolt, 0 for none; ``away``: tuples that it has got and said nothing of yet;
+    ``seconds``: since the oldest one, ``input``, was sent; ``frames``: of the process.
     """
 
     component: str
@@ -51,6 +54,8 @@ class TaskState(_Line, frozen=True, kw_only=True):
     waits_for: str = ""
     queued: int = 0
     capacity: int = 0
+    process: int = 0
+    away: int = 0
 
 
 class RangeState(_Line, frozen=True, kw_only=True, tag_field="kind", tag="range"):
@@ -70,6 +75,11 @@ class RangeState(_Line, frozen=True, kw_only=True, tag_field="kind", tag="range"
         """The task that has been in a call for longest."""
         return max((task for task in self.tasks if task.in_call), key=lambda task: task.seconds, default=None)
 
+    @property
+    def longest_away(self) -> TaskState | None:
+        """The task that has had a tuple in its process for longest."""
+        return max((task for task in self.tasks if task.away), key=lambda task: task.seconds, default=None)
+
 
 _decoder: JsonDecoder[Asked | RangeState] = JsonDecoder(Asked | RangeState)
 
@@ -87,7 +97,7 @@ def encoded(line: Asked | RangeState, most: int | None = None) -> bytes:
 
 
 def _in_call(tasks: Iterable[TaskState]) -> Iterator[TaskState]:
-    return (task for task in tasks if task.in_call)
+    return (task for task in tasks if task.in_call or task.away)
 
 
 def _unframed(tasks: Iterable[TaskState]) -> Iterator[TaskState]:
@@ -165,11 +175,11 @@ def _of_range(each: RangeState) -> Iterator[str]:
 
 def chain_of(each: RangeState) -> str:
     """Which component waits for which, in a line; ends with what the last one is in."""
-    busy = each.longest
+    busy = each.longest or each.longest_away
     if busy is None:
         return each.waits
     at = f" at {busy.frames[-1]}" if busy.frames else ""
-    chain = f"{busy.component!r} is {_call(busy)}{at}"
+    chain = f"{busy.component!r} {f'is {_call(busy)}' if busy.in_call else busy.waits}{at}"
     first = busy.component
     for task in reversed(each.tasks):
         if task.waits_for == first and task.component != first:
@@ -188,6 +198,6 @@ def _of_task(task: TaskState) -> Iterator[str]:
     queue = f"; {task.queued:,} of {task.capacity:,} tuples in its queue" if task.capacity else ""
     what = _call(task) + task.input
     if not task.in_call:
-        what = f"waits for {task.waits} {task.waits_for!r}" if task.waits_for else task.waits
+        what = f"waits for {task.waits} {task.waits_for!r}" if task.waits_for else task.waits + task.input
     yield f"{task.component}, task {task.task}: {what}{queue}"
     yield from (f"    {frame}" for frame in task.frames)

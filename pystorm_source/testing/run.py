@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from cython_core.executors.async_executor import AsyncExecutor
+from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
@@ -21,8 +22,9 @@ from pystorm_source.testing.run_stages import run_stages
 from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
 from pystorm_source.worker import OutputPlan, Worker
-from pystorm_source.worker.local_run import LocalRun, LocalTask, limits_of
-from pystorm_source.worker.task_times import requests_text
+from pystorm_source.worker.local_run import LocalRun, LocalTask
+from pystorm_source.worker.processes.process_limits import limits_of
+from pystorm_source.worker.task_times import requests_text, waiting_text
 
 
 @door
@@ -115,7 +117,7 @@ def run_topology(
     _check_scope(scope, tasks, together)
 
     engine_clock, plan = clock or ManualClock(), with_rows(compile_plan(topology, config), rows)
-    limits = limits_of(plan, engine_clock)
+    limits = limits_of(plan, engine_clock)  # of all stages: one is no new start
 
     def run(plan: Plan, together: bool, on_worker: Callable[[Worker], None] | None) -> Result:
         def begin(worker: Worker) -> None:
@@ -221,6 +223,7 @@ def run_plan(
                 running = interrupted_call(error) or interrupted_threads(threads) or _still_running(run)
                 raise
             finally:
+                watched.stop_watching()
                 run.stop()
     except TooLong:
         raise TopologyTimeoutError(
@@ -302,6 +305,9 @@ def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
         if isinstance(executor, AsyncExecutor) and executor.in_flight > 0 and executor.loop.waits_for_world:
             return None
         if isinstance(executor, SpoutExecutor) and not executor.exhausted:
+            if executor.resting:
+                events.append(executor.outage.again_at)
+                continue
             play = plays.get(executor.component)
             if play is None or play.wakes is None:
                 return None
@@ -325,6 +331,11 @@ def _still_running(run: LocalRun) -> str:
         waiting = 0 if queue is None else len(queue) + batched[executor.task]
         if isinstance(executor, AsyncExecutor) and executor.in_flight:
             parts.append(f"{executor.component!r} waits for {requests_text([executor])}")
+        if isinstance(executor, RemoteExecutor) and executor.tuples_away:
+            parts.append(
+                f"{executor.component!r} waits for its process, which has "
+                f"{counted(executor.tuples_away, 'tuple')}{waiting_text([executor])}"
+            )
         if waiting:
             parts.append(f"{executor.component!r} has {counted(waiting, 'tuple')} waiting, {executor.executed} done")
         elif queue is None and not executor.exhausted:  # type: ignore[attr-defined]

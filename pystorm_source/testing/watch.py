@@ -38,6 +38,11 @@ class WatchedClock:
         """The run is being ended, in some thread of it."""
         self.next_event: Callable[[], float | None] = lambda: None
 
+    def stop_watching(self) -> None:
+        """The run cleans up: what it needs the time for then must not be interrupted by the time that is over already.
+        The Watchdog still ends a clean-up that lasts."""
+        self._end = float("inf")
+
     def _watch(self) -> None:
         if self._machine.monotonic() > self._end:
             self.has_raised.set()

@@ -141,6 +141,7 @@ def topologies(tmp_path, monkeypatch):
         "class Union(Topology):\n    s = S.spec()\n    t = S.spec()\n    b = B.spec(inputs=[s, t])\n"
         "class Joined(Union):\n    b = B.spec(inputs={Union.s: Grouping.ALL, Union.t: Grouping.SHUFFLE})\n"
         "class Alone(Topology):\n    s = S.spec()\n"
+        "class Placed(Plain):\n    b = B.spec(inputs=[Plain.s], processes=3)\n"
         "class Typo(Plain):\n    config = {'topology.executor.recieve.buffer.size': 2}\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -177,6 +178,17 @@ def test_what_spark_would_refuse_is_found_without_it(machine, topologies, name, 
     exit_status, found = run(f"looked_at:{name}")
     assert (exit_status, found[item]["status"]) == (1 if status == "FAIL" else 0, status)
     assert words in found[item]["found"]
+
+
+@pytest.mark.parametrize("cores", [2, 3])
+def test_more_processes_than_cores_are_found(machine, topologies, monkeypatch, cores):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    status, found = run("looked_at:Placed")
+    assert status == 0
+    assert ("processes" in found) == (cores == 2)
+    if cores == 2:
+        assert found["processes"]["found"] == "bolts of a task have 3 processes ('b' has 3), and this machine 2 cores"
+        assert "spark.task.cpus=3" in found["processes"]["remedy"]
 
 
 @pytest.mark.parametrize(

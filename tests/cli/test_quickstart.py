@@ -28,7 +28,7 @@ def project(tmp_path_factory) -> Path:
     return make_project("word-tally", tmp_path_factory.mktemp("projects"))
 
 
-@pytest.fixture(scope="module", params=["words", "spout"])
+@pytest.fixture(scope="module", params=["words", "spout", "rest"])
 def each_project(request, tmp_path_factory) -> Path:
     """A new project of each kind, called word-tally."""
     return make_project("word-tally", tmp_path_factory.mktemp("projects"), request.param)
@@ -71,6 +71,14 @@ def test_the_command_says_what_to_do_next_with_a_spout(tmp_path, monkeypatch):
     assert again.exit_code == 0 and again.stdout.startswith("nothing is new: the project shop/ is there already")
 
 
+def test_a_project_has_one_kind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["quickstart", "desk", "--spout", "--rest"])
+    assert result.exit_code == 2
+    assert "leave out --spout or --rest" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_of_the_template_is_left(each_project):
     found = [path for path in each_project.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     files = {path.relative_to(each_project).as_posix(): path.read_text() for path in found}
@@ -103,7 +111,7 @@ def test_the_code_of_its_agents_md_runs(each_project):
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout
     for command in re.findall(r"`(pystorm-source \w+ [^`]*)`", text):
         assert command.split()[1] in ("run", "check", "draw")
-        assert re.search(r" word_tally.topology:(WordCount|Orders)\b", command)
+        assert re.search(r" word_tally.topology:(WordCount|Orders|Tickets)\b", command)
 
 
 def test_the_skill_that_it_lays_down_has_a_spout_that_can_be_replayed(project, tmp_path):
@@ -178,6 +186,43 @@ def test_it_runs_with_a_spout(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]["priced.default"]
     assert len(rows) == 10 and rows[-1] == [10, "tea", 9.0]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A project that reads a REST API, and the address of its service."""
+    project = make_project("desk", tmp_path, "rest")
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "server.py", "0"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True, env=environment) as server:
+        url = re.search(r"http://\S+(?=/tickets)", server.stdout.readline())[0]
+        try:
+            yield project, url
+        finally:
+            server.terminate()
+            server.stdout.read()
+
+
+def test_it_runs_with_a_rest_api(desk):
+    project, url = desk
+    arguments = ["run", "desk.topology:Tickets", "--once", "--json", "--rows", "3", "-o", f"path={url}"]
+    done = python(project, "-m", "pystorm_source", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["components"]["named"]["executed"] >= 1000
+    assert len(found["rows"]["named.default"]) == 3
+
+
+@pytest.mark.campaign
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_its_job_reads_a_rest_api_on_spark_and_goes_on(desk):
+    project, url = desk
+    for least in (1000, 1001):
+        done = python(project, "job.py", url)
+        assert done.returncode == 0, done.stderr[-3000:]
+        rows, different = map(int, re.search(r"(\d+) rows, (\d+) different", done.stdout).groups())
+        assert rows == different >= least
 
 
 def test_a_check_of_it_finds_nothing(each_project):

@@ -5,9 +5,25 @@ import io
 import pytest
 from rich.console import Console
 
+from pystorm_source import Bolt, Topology
 from pystorm_source.cli.displays.run_table import Row, rows_of, table_of
+from pystorm_source.plan import compile_plan
+from pystorm_source.spouts import MemorySpout
 
 LONG = "a_component_with_quite_a_long_name"
+
+
+class Bolts(Bolt):
+    def process(self, tup):
+        pass
+
+
+def planned(**spec):
+    class Planned(Topology):
+        s = MemorySpout.spec(fields=["n long"], rows=[])
+        b = Bolts.spec(inputs=[s], **spec)
+
+    return compile_plan(Planned).components
 
 
 def row(name, n):
@@ -50,7 +66,15 @@ def test_a_narrow_terminal_cuts_a_long_name_and_keeps_a_number():
 @pytest.mark.parametrize(("scheduler", "capacity"), [("inline", 0.95), ("threads", 0.5)])
 def test_capacity_is_that_of_progress(scheduler, capacity):
     """Tasks under ``inline`` share one thread: their times add up, and are not halved by their number."""
-    tasks = {"1": {"busy_seconds": 4.5}, "2": {"busy_seconds": 5.0}}
-    (row,) = rows_of({"components": {"b": {"executed": 10, "tasks": tasks}}}, [("b", False)], 10.0, scheduler)
+    tasks = {"2": {"busy_seconds": 4.5}, "3": {"busy_seconds": 5.0}}
+    _, row = rows_of({"components": {"b": {"executed": 10, "tasks": tasks}}}, planned(par=2), 10.0, scheduler)
     assert row.capacity == capacity
     assert row.rate == 1.0
+
+
+@pytest.mark.parametrize("scheduler", ["inline", "threads"])
+def test_the_capacity_of_a_bolt_with_processes_is_that_of_the_busiest_one(scheduler):
+    """Processes are busy side by side; the tasks of one take turns."""
+    tasks = {str(task): {"busy_seconds": 5.0, "process_seconds": task - 1.0} for task in (2, 3, 4, 5)}
+    _, row = rows_of({"components": {"b": {"tasks": tasks}}}, planned(par=4, processes=2), 10.0, scheduler)
+    assert row.capacity == 0.6

@@ -57,10 +57,10 @@ class Refused(AskMany):
         self.emit(tup.values)
 
 
-def read(bolt, rows=60, behind=None, **overrides):
+def read(bolt, rows=60, behind=None, processes=0, **overrides):
     """The record of a micro-batch of so many rows."""
     s = Numbers.spec()
-    asks = bolt.spec(inputs=[s])
+    asks = bolt.spec(inputs=[s], processes=processes)
     told = Told(topology(s=s, asks=asks, last=(behind or Pass).spec(inputs=[asks])), "last", **overrides)
     try:
         told.counts.begin("one", 1)
@@ -71,18 +71,20 @@ def read(bolt, rows=60, behind=None, **overrides):
 
 
 @SCHEDULED
+@pytest.mark.parametrize("processes", [0, 1])
 @pytest.mark.parametrize("bolt", [Ask, AskMany])
-def test_the_limit_is_the_bottleneck_with_its_value_and_its_use(bolt, scheduler):
-    found = read(bolt, scheduler=scheduler, **LIMITS)
+def test_the_limit_is_the_bottleneck_with_its_value_and_its_use(bolt, processes, scheduler):
+    found = read(bolt, scheduler=scheduler, processes=processes, **LIMITS)
     (limit,) = found.limits
     assert (limit.component, limit.name, limit.rate, limit.calls) == ("asks", "prices", "100/s", 60)
-    assert limit.waits >= 0.8
+    assert limit.waits >= 0.6
     assert limit.paused == 0.0
-    assert 0.5 <= limit.used <= 1.0
+    assert 0.2 <= limit.used <= 1.0  # of a busy machine, whose permits expire
 
     asks = found.component("asks")
     assert asks.stalls["rate_limit"] == limit.waits
     assert asks.capacity <= 0.3, "who waits for a permit is not busy"
+    assert asks.stalls.get("process_full", 0.0) + asks.stalls.get("process_busy", 0.0) <= 0.2
 
     named = found.bottleneck
     assert (named.component, named.why, named.limit, named.capacity) == ("asks", LIMIT, "prices", limit.used)
@@ -104,14 +106,15 @@ def test_a_limit_that_is_not_used_up_holds_nothing_back():
 
 
 @SCHEDULED
-def test_an_open_breaker_is_another_wait_than_the_limit(scheduler):
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_open_breaker_is_another_wait_than_the_limit(processes, scheduler):
     config = {
-        "topology.circuit.breaker.pause.secs": 0.5,
+        "topology.circuit.breaker.pause.secs": 2.0,
         "topology.async.max.pending": 1,
         "topology.max.spout.retries": 9,
         "topology.spout.retry.backoff.millis": 1,
     }
-    found = read(Refused, 10, scheduler=scheduler, **config, **LIMITS)
+    found = read(Refused, 10, scheduler=scheduler, processes=processes, **config, **LIMITS)
     asks = found.component("asks")
     assert asks.stalls["circuit_breaker"] >= 0.4
     assert found.bottleneck.why == BREAKER
@@ -156,11 +159,11 @@ def test_a_busy_bolt_that_waits_is_told_from_one_that_computes(bolt, advice):
     assert (found.computes < 0.3) == (bolt is Sleeps)
 
 
-def asking(bolt, rate="30/m"):
+def asking(bolt, rate="30/m", placed=0):
     class Asking(Topology):
         config = {"topology.rate.limit": {"prices": rate}}
         s = Numbers.spec()
-        asks = bolt.spec(inputs=[s])
+        asks = bolt.spec(inputs=[s], processes=placed)
 
     return Asking
 
@@ -195,46 +198,58 @@ def stopped_at(topology, look, seconds=1.5):
 
 
 @pytest.mark.parametrize(
-    ("bolt", "said"),
+    ("bolt", "placed", "said"),
     [
-        (AskMany, r"waits for 999 requests, 999 wait for a permit of 'prices'"),
-        (Ask, r"asks, task 2: in process\(\).*, where it waits for a permit of 'prices'"),
+        (AskMany, 0, r"waits for 999 requests, 999 wait for a permit of 'prices'"),
+        (Ask, 0, r"asks, task 2: in process\(\).*, where it waits for a permit of 'prices'"),
+        (AskMany, 1, r"waits for process \d+, which .* of 999 tuples, .*s ago, 999 wait for a permit of 'prices'"),
+        (Ask, 1, r"waits for process \d+, which .* tuples, .*s ago, 1 waits for a permit of 'prices'(.|\n)*self.limit"),
     ],
 )
-def test_stacks_say_how_many_calls_wait_for_permits(bolt, said):
+def test_stacks_say_how_many_calls_wait_for_permits(bolt, placed, said):
     def look(local):
         state = range_state(local.worker, threading.main_thread().ident, 1.0)
         return str(RunState(asked=Asked(topology="Asking", run="run", process=1, asked=1), ranges=(state,)))
 
-    assert re.search(said, text := stopped_at(asking(bolt), look)), text
+    assert re.search(said, text := stopped_at(asking(bolt, placed=placed), look)), text
 
 
 @pytest.mark.parametrize(
-    ("bolt", "rate", "said"),
+    ("bolt", "rate", "placed", "said"),
     [
-        (AskMany, "50/s", "reading; 'asks' waits for permits of 'prices', 50/s"),
-        (AskMany, "30/m", "waiting for 999 requests, 999 wait for a permit of 'prices' of 'asks'"),
-        (Ask, "50/s", "reading; 'asks' waits for permits of 'prices', 50/s"),
-        (Ask, "30/m", "'asks' waits for a permit of 'prices' for 1 s"),
+        (AskMany, "50/s", 0, "reading; 'asks' waits for permits of 'prices', 50/s"),
+        (AskMany, "4/m", 0, "waiting for 999 requests, 999 wait for a permit of 'prices' of 'asks'"),
+        (Ask, "50/s", 0, "reading; 'asks' waits for permits of 'prices', 50/s"),
+        (Ask, "4/m", 0, r"'asks' waits for a permit of 'prices' for \d s"),
+        (AskMany, "50/s", 1, "reading; 'asks' waits for permits of 'prices', 50/s"),
+        (Ask, "50/s", 1, "reading; 'asks' waits for permits of 'prices', 50/s"),
+        (AskMany, "4/m", 1, "waiting for the process of 'asks', .* 999 tuples, 999 wait for a permit of 'prices'"),
+        (Ask, "4/m", 1, "waiting for the process of 'asks', .* tuples, 1 waits for a permit of 'prices'"),
     ],
 )
-def test_the_line_of_run_says_so(bolt, rate, said):
+def test_the_line_of_run_says_so(bolt, rate, placed, said):
     def look(local):
         clock, status = SystemClock(), LocalStatus(local)
         status.look(local.counts().report, clock.monotonic())
-        clock.sleep(1.3)
-        return status.look(local.counts().report, clock.monotonic()).text
+        for _ in range(8):  # a busy machine may take some seconds until all that can has begun
+            clock.sleep(1.3)
+            text = status.look(local.counts().report, clock.monotonic()).text
+            if re.fullmatch(said, text):
+                break
+        return text
 
-    assert stopped_at(asking(bolt, rate), look, 0.3) == said
+    assert re.fullmatch(said, text := stopped_at(asking(bolt, rate, placed), look, 0.5)), text
 
 
 @pytest.mark.parametrize(
-    ("bolt", "said"),
+    ("bolt", "placed", "said"),
     [
-        (AskMany, r"'asks' waits for \d+ requests, \d+ wait for a permit of 'prices'"),
-        (Ask, r"'asks' has not returned from process\(\), where it waits for a permit of 'prices'"),
+        (AskMany, 0, r"'asks' waits for \d+ requests, \d+ wait for a permit of 'prices'"),
+        (Ask, 0, r"'asks' has not returned from process\(\), where it waits for a permit of 'prices'"),
+        (AskMany, 1, r"'asks' waits for its process, which has [\d,]+ tuples, \d+ wait for a permit of 'prices'"),
+        (Ask, 1, r"'asks' waits for its process, which has [\d,]+ tuples, 1 waits for a permit of 'prices'"),
     ],
 )
-def test_the_kits_time_out_says_so(bolt, said):
+def test_the_kits_time_out_says_so(bolt, placed, said):
     with pytest.raises(TopologyTimeoutError, match=said):
-        run_topology(asking(bolt), clock=SystemClock(), timeout=0.5)
+        run_topology(asking(bolt, placed=placed), clock=SystemClock(), timeout=0.5)

@@ -27,6 +27,11 @@ class Lengths(Topology):
     lengths = LengthBolt.spec(inputs=[texts])
 
 
+class PlacedLengths(Topology):
+    texts = Input.spec(["text string"])
+    lengths = LengthBolt.spec(inputs=[texts], processes=2)
+
+
 class Fails(Topology):
     texts = Input.spec(["text string"])
     fails = FailBolt.spec(inputs=[texts])
@@ -36,7 +41,7 @@ SCRIPT = """
 from pyspark.sql import SparkSession
 from pystorm_source import apply, explain
 from pystorm_source.environment import prepare_spark
-from tests.operator.test_pipelined import Fails, Lengths
+from tests.operator.test_pipelined import Fails, Lengths, PlacedLengths
 
 prepare_spark(local=True)
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
@@ -50,6 +55,8 @@ try:
 except Exception as error:
     print(str(explain(error)).splitlines()[0])
 print(apply(df, Lengths, scope="cluster").count())
+placed = apply(df, PlacedLengths, keep=["id"])
+print(placed.count(), placed.where("length != id % 9").count())
 """
 
 
@@ -62,4 +69,4 @@ def test_the_topology_of_the_job():
 def test_apply_with_pipelined_udfs():
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=os.environ, capture_output=True, text=True, timeout=200)
     failed = "[PYSTORM_TUPLE_FAILED] component 'fails', task 2: process() raised ValueError: no length"
-    assert done.stdout.splitlines() == ["50000 0 50000", "3 0", failed, "50000"], done.stderr[-3000:]
+    assert done.stdout.splitlines() == ["50000 0 50000", "3 0", failed, "50000", "50000 0"], done.stderr[-3000:]

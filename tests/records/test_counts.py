@@ -41,7 +41,15 @@ def test_records_add_up_alike():
 
 
 def test_every_count_is_read_out_of_an_executor():
-    summed = {"emitted", "transferred", "tuples_published", "batches_published", "queue_population", "busy_seconds"}
+    summed = {
+        "emitted",
+        "transferred",
+        "tuples_published",
+        "batches_published",
+        "queue_population",
+        "busy_seconds",
+        "process_seconds",
+    }
     read = {name for _, names, _ in task_counts._SLOTS for name in names}
     assert read | summed == ROWS.keys() == asdict(TaskCounts()).keys()
 

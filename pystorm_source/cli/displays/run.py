@@ -42,7 +42,6 @@ class Display:
         self.local = local
         self.clock = clock
         self.most_rows = most_rows
-        self._names = [(component.name, component.is_spout) for component in local.plan.components]
         self._status = LocalStatus(local)
         self._began = clock.monotonic()
         self._ended: float | None = None
@@ -75,7 +74,7 @@ class Display:
     def table_rows(self, counts: Counts | None = None) -> list[Row]:
         """A row per component, the rates over the whole time."""
         report = dict((counts or self.local.counts()).report)
-        return rows_of(report, self._names, self.seconds, self.local.plan.options.scheduler)
+        return rows_of(report, self.local.plan.components, self.seconds, self.local.plan.options.scheduler)
 
     def progress(self, counts: Counts) -> str:
         """What was emitted on open streams, and what is left to read."""

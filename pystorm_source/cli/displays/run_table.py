@@ -7,7 +7,9 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from pystorm_source.records.stall_reasons import LIMITS
+from pystorm_source.plan.plan import ComponentPlan
+from pystorm_source.records.stall_reasons import LIMITS, PROCESSES
+from pystorm_source.worker.report import busy_seconds
 
 COUNTED = ("emitted", "executed", "acked", "failed", "queue_high_mark", "errors")
 
@@ -16,7 +18,7 @@ class Row(NamedTuple):
     """One component's counts since the start; ``rate`` is its work per second: tuples emitted, or executed by a bolt.
 
     ``capacity``: as of ``progress``, the share of the time in which it was busy. ``latency``: of its calls, as in a
-    worker's report. ``waits``: for a limit, a breaker or free requests, with the share of the time.
+    worker's report. ``waits``: for a limit, a breaker, free requests or a process, with the share of the time.
     """
 
     component: str
@@ -101,22 +103,22 @@ def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
     return name_width, widths
 
 
-def rows_of(report: dict[str, Any], names: Sequence[tuple[str, bool]], seconds: float, scheduler: str) -> list[Row]:
-    """A row for each of ``names``, (component, whether it is a spout), with rates over all ``seconds``.
+def rows_of(report: dict[str, Any], planned: Sequence[ComponentPlan], seconds: float, scheduler: str) -> list[Row]:
+    """A row for each of ``planned``, with rates over all ``seconds``.
 
     ``report``: the counts of a run; a component without any has zeros. ``scheduler``: under ``inline`` tasks of a
     component share one thread, and so their times add up; under ``threads`` the busiest one counts.
     """
-    united = sum if scheduler == "inline" else max
     components = report.get("components", {})
     rows = []
-    for name, is_spout in names:
+    for component in planned:
+        name, is_spout = component.name, component.is_spout
         counts = components.get(name, {})
         shown = {what: counts.get(what, 0) for what in COUNTED}
         latency = {what: value for what, value in counts.get("latency", {}).items() if what != "buckets"}
         work = counts.get("emitted" if is_spout else "executed", 0)
         tasks = max(1, len(counts.get("tasks", {})))
-        busy = united([0.0, *(task["busy_seconds"] for task in counts.get("tasks", {}).values())])
+        busy = busy_seconds(component, counts, scheduler)
         rate, capacity = (work / seconds, min(1.0, busy / seconds)) if seconds > 0 else (0.0, 0.0)
         waits = _waits(counts.get("stall_seconds", {}), tasks * seconds)
         rows.append(Row(name, rate=rate, capacity=capacity, latency=latency, waits=waits, **shown))
@@ -125,6 +127,6 @@ def rows_of(report: dict[str, Any], names: Sequence[tuple[str, bool]], seconds: 
 
 def _waits(stalls: Mapping[str, float], seconds: float) -> str:
     """The longest of those that say what to change: ``rate limit 98%``."""
-    longest = max(("async_max_pending", *LIMITS), key=lambda reason: stalls.get(reason, 0.0))
+    longest = max(("async_max_pending", *PROCESSES, *LIMITS), key=lambda reason: stalls.get(reason, 0.0))
     share = min(1.0, stalls.get(longest, 0.0) / seconds) if seconds > 0 else 0.0
     return f"{longest.replace('_', ' ')} {share:.0%}" if share >= LEAST_WAIT else ""

@@ -39,6 +39,9 @@ const STALLS = [
   "async_max_pending",
   "rate_limit",
   "circuit_breaker",
+  "process_full",
+  "process_busy",
+  "source_unavailable",
 ];
 
 function stallKind(reason) {

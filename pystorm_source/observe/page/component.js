@@ -13,6 +13,7 @@ function drawComponent(component) {
     ],
     component.batch?.endedRequests ? ["A request takes", duration(meanRequest(component))] : null,
     isAsync(component) ? ["Requests at once, at most", count(component.pendingHighMark)] : null,
+    ...processFacts(component),
     component.complete?.count
       ? ["A tree takes", `${duration(component.complete.mean)}; 99 %: ${duration(component.complete.p99)}`]
       : null,
@@ -38,6 +39,21 @@ function drawComponent(component) {
     ),
     failure(component.name, own(view.errors, component.name) ?? component.lastError),
   );
+}
+
+// Of a bolt with processes=: what its processes and the way to them do.
+function processFacts(component) {
+  if (!component.processes) return [];
+  return [
+    ["Processes", count(component.processes), "Its capacity is that of the busiest of them"],
+    ["Link", `${percent(component.link)} of the task's own thread`, "Sends tuples there and takes what comes back"],
+    ["Tuples in a process, at most", count(component.awayHighMark)],
+    [
+      "Not begun, at most (halt lag)",
+      `${count(component.unreadHighMark)} of ${count(component.queueCapacity)}`,
+      "Tuples that are still to come for the bolt when its task stops sending",
+    ],
+  ];
 }
 
 // Of bolts, an AsyncBolt alone has requests under way.
