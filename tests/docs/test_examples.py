@@ -12,14 +12,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException
+from redis import Redis
 
 from pystorm_source import ArrowBolt, Topology
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.offsets.offsets import parse
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.testing import verify_spout
+from pystorm_source.testing import run_topology, verify_spout
+from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, Block, blocks, pages
+from tests.source.pages import pages as rest_pages
+from tests.states.redis_process import redis_process
 
 on_spark = pytest.mark.spark
 pytestmark = pytest.mark.timeout(240)
@@ -205,6 +210,66 @@ def test_writing_a_spout(spark, shards, tmp_path):
     assert Counter(map(tuple, filtered.collect())) == alarms(shards, 94.5)
     series = read(spark, type("SeriesOnly", (topology,), {"series": names["Series"].spec()}))
     assert Counter(map(tuple, series.collect())) == Counter((n, n / 2) for n in range(200_000))
+
+
+def rows_in(spark, folder):
+    """How many rows a sink has written."""
+    try:
+        return spark.read.schema("id long").parquet(folder).count()
+    except AnalysisException:  # the first micro-batch is not over
+        return 0
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(480)
+@on_spark
+def test_reading_a_rest_api(spark, tmp_path):
+    with rest_pages() as server:
+        for account in ("", "north", "south"):
+            server.fill(250, account)
+        for rows in server.rows.values():
+            for row in rows:
+                row["title"] = row.pop("text")
+        places = {"https://example.org": server.url, "/data": str(tmp_path)}
+        given = blocks(ROOT / "docs/REST.md", "python")
+        names = run(spark, "docs/REST.md", places, given=given[:2])
+        query = names["query"]
+        try:
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/desk") == 250)
+            server.busy = 2
+            server.rows[""].append({"id": 251, "title": "late"})
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/desk") == 251)
+        finally:
+            query.stop()
+        assert query.exception() is None
+        # The other spouts of the page.
+        names = run(None, "docs/REST.md", places, given=[given[0], *given[2:]])
+        for spout, wanted in (("AllTickets", 2 * 251), ("LateTickets", 251)):
+            topology = type("Desk", (names["Topology"],), {"tickets": names[spout].spec()})
+            rows = run_topology(topology, config={"path": server.url}).rows("tickets")
+            assert Counter(rows) == dict.fromkeys(set(rows), wanted // 251)
+            assert len(rows) == wanted
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(480)
+@on_spark
+def test_reading_a_queue(spark, tmp_path):
+    with redis_process(tmp_path) as redis:
+        client = Redis.from_url(redis.url)
+        client.xgroup_create("orders", "spark", id="0", mkstream=True)
+        for n in range(2000):
+            client.xadd("orders", {"item": f"item {n}", "quantity": n})
+        places = {"redis://localhost:6379/0": redis.url, "/data": str(tmp_path / "data")}
+        query = run(spark, "docs/QUEUES.md", places)["query"]
+        try:
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/data/shop") == 2000)
+            wait_until(lambda: client.xpending("orders", "spark")["pending"] == 0)
+        finally:
+            query.stop()
+        assert query.exception() is None
+        written = spark.read.parquet(f"{tmp_path}/data/shop").collect()
+        assert sorted((row["quantity"], row["item"]) for row in written) == [(n, f"item {n}") for n in range(2000)]
 
 
 def test_the_spout_of_the_page_keeps_the_laws(shards):
@@ -421,7 +486,7 @@ def test_trident(spark, tmp_path):
 
 def test_effects(capsys):
     run(None, "docs/EFFECTS.md")
-    assert capsys.readouterr().out == "19 ['no such payment']\n"
+    assert capsys.readouterr().out == "19 ['no such payment']\n199 ['too long']\n"
 
 
 def test_every_python_block_belongs_to_a_test():
@@ -434,6 +499,8 @@ def test_every_python_block_belongs_to_a_test():
         "RUNTIME.md",
         "LOGGING.md",
         "WRITING_A_SPOUT.md",
+        "REST.md",
+        "QUEUES.md",
         "MIGRATING.md",
         "TESTING.md",
         "COUNTERS.md",

@@ -46,7 +46,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=100,
+            timeout=200,
         )
         self.printed, _, folder = done.stdout.rstrip("\n").rpartition("\n")
         self.folder = Path(folder)
@@ -68,7 +68,7 @@ def change(diff: str, folder: Path) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.spark
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_its_steps_lead_to_each_order_once(tmp_path):
     shown = 0
     for printed, expected in Reader(tmp_path).walk():

@@ -22,7 +22,7 @@ from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs/PIPELINE.md"
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def project(tmp_path_factory) -> Path:
 
 def command(*args: str, folder: Path, **more: str) -> subprocess.CompletedProcess:
     env = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", **more}
-    done = subprocess.run([sys.executable, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done
 
@@ -70,7 +70,7 @@ class Job:
             )
 
     def until(self, look) -> None:
-        end = time.monotonic() + 100
+        end = time.monotonic() + 200
         while not look():
             assert self.process.poll() is None, self.log.read_text()[-4000:]
             assert time.monotonic() < end, self.log.read_text()[-4000:]

@@ -2,21 +2,29 @@
 
 import contextlib
 import json
+import resource
 import socketserver
 import ssl
 import threading
 
+import pyarrow as pa
+
 from pystorm_source.api import Topology
+from pystorm_source.journal.committed import Part, tuples_of
 from pystorm_source.journal.log import Journal
 from pystorm_source.journal.options import JournalOptions
+from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import FilesSpout, KafkaSpout
 from pystorm_source.testing import run_topology
+from pystorm_source.worker import OutputPlan
+from pystorm_source.worker.new_worker import new_worker
 from testbed.certificates import self_signed
 from tests.docs.errors.examples import raises
 from tests.formats.schema_registry import schema_registry
 from tests.formats.test_avro import decoder, record
 from tests.journal import test_log as journals
 from tests.kafka_mock import mock_kafka
+from tests.processes.spark_topologies import Squared
 from tests.source.spark_calls import Checkpoint, Run
 
 NUMBERS = {"topology": "tests.docs.errors.examples:Numbers"}
@@ -92,6 +100,16 @@ def _():
     ran(given)
 
 
+@raises("PYSTORM_NO_PROCESSES", "The Python worker had reached its limit of open files.")
+def _():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        new_worker(compile_plan(Squared), OutputPlan(pa.schema([]), ()))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @raises("PYSTORM_FILE_UNREADABLE", "The directory was unmounted while a query followed its files.")
 def _(folder):
     mounted = folder / "logs"
@@ -127,7 +145,7 @@ def _(folder):
 def _(folder):
     journal = journals.committed(folder, range(10))
     renamed = journals.JournalRows("lines", {"default": journals.pa.schema([("m", journals.pa.int64())])})
-    list(journal.read(journal.opened(journals.BATCH, 1, True), renamed, True))
+    list(tuples_of(journal, Part(journal.opened(journals.BATCH, 1, True)), renamed, True))
 
 
 @raises("PYSTORM_JOURNAL_UNREACHABLE", "Where the folder of `journal.path` should be is a file.")

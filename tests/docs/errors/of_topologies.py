@@ -15,6 +15,7 @@ from pystorm_source.api import (
     ReliableSpout,
     Topology,
 )
+from pystorm_source.exceptions import RetryLater
 from pystorm_source.query.progress import chosen
 from pystorm_source.query.stacks import chosen as chosen_stacks
 from pystorm_source.records.record import ComponentProgress, PystormProgress, TopologyProgress
@@ -273,6 +274,18 @@ def _():
         def process(self, tup): ...
 
     run_topology(through(Forgets), {"topology.message.timeout.secs": 1, "topology.max.spout.retries": 0})
+
+
+@raises("PYSTORM_SPOUT_UNAVAILABLE", "An API has used up its quota for the hour.")
+def _():
+    class Posts(Squares):  # a PartitionedSpout
+        def latest(self, partition):
+            raise RetryLater(2400, "429 Too Many Requests")
+
+        def next_tuple(self):
+            return False
+
+    run_topology(type("Feed", (Topology,), {"posts": Posts.spec()}))
 
 
 @raises("PYSTORM_TUPLE_FAILED")
