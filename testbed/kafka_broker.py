@@ -38,7 +38,7 @@ from testbed.ports import free_port
 
 BROKER = Jar("org.apache.kafka", "kafka_2.13", "4.1.1")
 
-STARTING_SECONDS = 60
+STARTING_SECONDS = 150
 USER, PASSWORD = "reader", "correct-horse"
 CLUSTER_ID = "pystorm-tests-kafka-01"
 # Order: the kernel is asked for the signal first, then whether the parent, the first argument, is still there.

@@ -18,7 +18,7 @@ COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
 pytestmark = [
     pytest.mark.gate,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(
         not (shutil.which(COMPILER) and shutil.which(EMULATOR)), reason=f"{COMPILER} or {EMULATOR} is not installed"
     ),
@@ -47,7 +47,7 @@ def orders(source: Path, folder: Path, *flags: str) -> int:
 @pytest.mark.parametrize("source", PROGRAMS, ids=lambda path: path.stem)
 def test_it_runs(source, tmp_path):
     program = compile_for_aarch64(source, tmp_path / source.stem, "-static")
-    ended = subprocess.run([EMULATOR, str(program)], capture_output=True, text=True, timeout=850)
+    ended = subprocess.run([EMULATOR, str(program)], capture_output=True, text=True, timeout=1750)
     assert ended.returncode == 0, ended.stderr
 
 

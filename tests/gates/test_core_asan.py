@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.gate, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.gate, pytest.mark.timeout(2400)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SANITIZE = "-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"

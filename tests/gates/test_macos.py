@@ -23,7 +23,7 @@ MACROS += [f'-DPYSTORM_{name}="-"' for name in ("VERSION", "SOURCES", "ABI")]
 
 pytestmark = [
     pytest.mark.gate,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="no ziglang: .ci/gates/macos installs it"),
 ]
 
