@@ -11,7 +11,6 @@ Threading law: one thread waits; any thread may write to ``wake_fd``.
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EINTR, errno
-from libc.limits cimport INT_MAX
 from libc.math cimport ceil
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, realloc
@@ -35,6 +34,10 @@ cdef enum:
 # A shorter wait only looks. More: the thread's other work waits for it in vain, as poll() counts in milliseconds. Less:
 # a time that has nearly come costs a millisecond.
 cdef double SHORTEST_SECONDS = 50e-6
+
+# A wait that would last longer ends then. More: an exception that another thread sends to this one, as when the time of
+# a run in the test kit is over, comes that much later. Less: an idle thread wakes for nothing.
+cdef double LONGEST_SECONDS = 0.25
 
 
 @cython.final
@@ -103,8 +106,8 @@ cdef class LinkWait:
         return 0
 
     def wait(self, seconds):
-        """Blocking: until there may be something to do, for ``seconds`` at most; None: for any time. A signal ends it,
-        too. Raises what a signal's handler does."""
+        """Blocking: until there may be something to do, for ``seconds`` and a quarter of a second at most; None: for
+        the latter. A signal ends it, too. Raises what a signal's handler does."""
         cdef LinkEnd end
         cdef int found = 0
         for end in self.ends:
@@ -129,12 +132,10 @@ cdef class LinkWait:
         return found
 
     cdef int sleep(self, object seconds) except -1:
-        cdef int found, millis = -1
-        cdef double most
+        cdef int found, millis
+        cdef double most = LONGEST_SECONDS if seconds is None else min(<double>seconds, LONGEST_SECONDS)
         cdef uint64_t count = <uint64_t>(1 + FILES * len(self.links))
-        if seconds is not None:
-            most = ceil(<double>seconds * 1000) if seconds > SHORTEST_SECONDS else 0.0
-            millis = -1 if most > INT_MAX else <int>most
+        millis = <int>ceil(most * 1000) if most > SHORTEST_SECONDS else 0
         with nogil:
             found = ps_files_wait(self.files, count, millis)
         if found < 0:

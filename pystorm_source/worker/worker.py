@@ -48,7 +48,7 @@ TURN_TIME_LIMIT_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
 
-# That child processes have for the cleanup of their bolts. Longer: one that hangs keeps the query's end waiting.
+# That child processes have for their last call and the cleanup of their bolts. Longer: one that hangs keeps the query's end waiting.
 # Shorter: one that writes what it holds is cut off.
 CLEANUP_SECONDS = 5.0
 
@@ -63,8 +63,11 @@ class ChildSet(Links, Protocol):
     def all_alive(self) -> bool:
         """Whether none has ended."""
 
-    def close(self, seconds: float = 0.0) -> None:
-        """Ends them: those that were told to may take so long to do it by themselves."""
+    def may_take(self, seconds: float) -> None:
+        """From when the first is told to end, all of them together: then they are killed."""
+
+    def close(self) -> None:
+        """Ends all of them: those that were told to as soon as they do it by themselves, or may not take longer."""
 
 
 class Worker:
@@ -450,7 +453,8 @@ class Worker:
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""
-        cleanup_seconds = BROKEN_CLEANUP_SECONDS if self.broken else CLEANUP_SECONDS
+        if self._children is not None:
+            self._children.may_take(BROKEN_CLEANUP_SECONDS if self.broken else CLEANUP_SECONDS)
         self.broken = True
         self._scheduler.halt()
         for executor in self.executors:
@@ -465,7 +469,7 @@ class Worker:
                 self._error_log.log_counts(everything=True)
             finally:
                 self._scheduler.stop()
-                self._end_children(cleanup_seconds)
+                self._end_children()
 
     @property
     def is_alive(self) -> bool:
@@ -477,11 +481,11 @@ class Worker:
         self.broken = True
         self._micro_batch.forget()
         self._scheduler.stop()
-        self._end_children(0.0)
+        self._end_children()
 
-    def _end_children(self, seconds: float) -> None:
+    def _end_children(self) -> None:
         if self._children is not None:
-            self._children.close(seconds)
+            self._children.close()
 
     def busy(self) -> list[tuple[Executor, Thread]]:
         """Executors with threads of their own whose component has been called and has not returned."""

@@ -5,6 +5,9 @@ import time
 import pytest
 
 from pystorm_source import Bolt
+from pystorm_source.clock import SystemClock
+from pystorm_source.testing.watch import TooLong, watched_clock
+from pystorm_source.worker.worker import BROKEN_CLEANUP_SECONDS
 from tests.both_schedulers import SCHEDULERS
 from tests.worker.running import Numbers, topology, worker_of
 
@@ -46,3 +49,35 @@ def test_a_child_ends_at_once_though_nobody_takes_its_rows(scheduler, tmp_path, 
     worker.stop()
     assert time.monotonic() - began < 30
     assert cleaned.read_text().split() == ["cleaned"] * 2
+
+
+class Stuck(Wordy):
+    """The first call of task 2 does not end, so its ring to the child is full. The other task has little to do."""
+
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        self.hangs = context["taskid"] == 2
+
+    def process(self, tup):
+        with open(self.path, "a") as file:
+            file.write("begun\n")
+        while self.hangs:
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_child_in_a_call_that_does_not_end_keeps_no_other_from_its_cleanup(scheduler, tmp_path):
+    path = tmp_path / "log"
+    s = Numbers.spec()
+    made = topology(s=s, stuck=Stuck.spec(inputs=[s], processes=2))
+    clock = watched_clock(SystemClock(), 0.5)
+    overrides = {"topology.scheduler": scheduler, "app.cleaned": str(path)}
+    worker = worker_of(made, "stuck", overrides=overrides, clock=clock)
+    with pytest.raises(TooLong):
+        for _ in worker.run("s", "p", 0, 100_000):
+            pass
+    clock.stop_watching()
+    began = time.monotonic()
+    worker.stop()
+    assert time.monotonic() - began < 4 * BROKEN_CLEANUP_SECONDS
+    assert "cleaned" in path.read_text().split()

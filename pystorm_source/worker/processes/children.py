@@ -10,7 +10,6 @@ import errno
 import gc
 import mmap
 import os
-import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,6 +26,7 @@ from pystorm_source.worker.processes.child_plan import sources_of
 from pystorm_source.worker.processes.child_process import ChildProcess
 from pystorm_source.worker.processes.child_setup import ChildSetup
 from pystorm_source.worker.processes.child_tasks import ChildTasks
+from pystorm_source.worker.processes.end_time import EndTime
 from pystorm_source.worker.processes.process_limits import limits_of
 from pystorm_source.worker.processes.shared_waits import ChildWaits, shared_waits
 from pystorm_source.worker.processes.task_link import TaskLink
@@ -73,6 +73,7 @@ class Children:
         self._processes: list[ChildProcess] = []
         self._fds: list[int] = []
         self._links: dict[int, TaskLink] = {}
+        self._end_time = EndTime()
         groups = [(component, tasks) for component in plan.components for tasks in component.groups]
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._space: AddressSpace | None = None
@@ -111,7 +112,7 @@ class Children:
         child = self._child(component, ends, number)
         for each in ends:
             count = partial(self._looks.__getitem__, number)
-            self._links[each.task] = TaskLink(each.parent, sources, child, count, keys, each.waits)
+            self._links[each.task] = TaskLink(each.parent, sources, child, count, keys, each.waits, self._end_time)
 
     def _bell(self) -> int:
         if not self._forked:
@@ -156,13 +157,14 @@ class Children:
         """The worker was dropped without ``close``: its children would wait without end."""
         self.close()
 
-    def close(self, seconds: float = 0.0) -> None:
-        """Ends all of them: those that were told to may take so long to do it by themselves."""
-        deadline = time.monotonic() + seconds
+    def may_take(self, seconds: float) -> None:
+        """From when the first is told to end, all of them together: then they are killed."""
+        self._end_time.seconds = seconds
+
+    def close(self) -> None:
+        """Ends all of them: those that were told to as soon as they do it by themselves, or may not take longer."""
         for process in self._processes:
-            while process.ended(min(_DROP_SECONDS, max(0.0, deadline - time.monotonic()))) is None:
-                if time.monotonic() >= deadline:
-                    break
+            while process.ended(min(_DROP_SECONDS, self._end_time.left)) is None and self._end_time.left:
                 for link in self._links.values():
                     link.drop_all()
             process.close()

@@ -26,9 +26,7 @@ from pystorm_source.worker.processes import frames
 from pystorm_source.worker.processes.carried_batch import CarriedBatch
 from pystorm_source.worker.processes.carried_error import unpack_error
 from pystorm_source.worker.processes.child_process import ChildProcess, Ending
-
-# Longer: a cleanup() that hangs delays the query's end. Shorter: a cleanup() that writes a last batch is cut off.
-FINISH_SECONDS = 5.0
+from pystorm_source.worker.processes.end_time import EndTime
 
 # Longer: a busy thread learns later that a child has ended. Shorter: a system call for nothing.
 LOOK_SECONDS = 0.1
@@ -53,7 +51,7 @@ class TaskLink:
 
     ``child``: the process, or what is pumped. ``count``: how often its watchdog has looked. ``keys``:
     whether the bolt may ask for its tuples' keys, and whether its source says so. ``waits``: of the task's calls for
-    permits.
+    permits. ``end_time``: of all children of the worker.
     """
 
     pack = staticmethod(frames.pack)
@@ -69,8 +67,10 @@ class TaskLink:
         count: Callable[[], int] = lambda: 0,
         keys: tuple[bool, bool] = (False, False),
         waits: TaskWaits | None = None,
+        end_time: EndTime | None = None,
     ):
         self.end = end
+        self._end_time = end_time or EndTime()
         self.waits = waits or TaskWaits()
         self._count = count
         self.sends_keys, self._names_keys = keys
@@ -81,6 +81,7 @@ class TaskLink:
         self.pidfd = -1
         self._look_at = 0.0
         self.has_ended = False
+        self._send: Callable[[], bool] | None = None  # for the word to end
 
     @property
     def is_forked(self) -> bool:
@@ -176,21 +177,25 @@ class TaskLink:
             self.end.answer()
 
     def finish(self, send: Callable[[], bool]) -> None:
-        """Blocking, for a while at most: the child has been told to end. ``send``: writes what waits for the ring."""
+        """The child has been told to end. ``send``: writes what waits for the ring, and says whether that is all."""
         if self._process is None:
             send()
             self.pump()
             return
-        left = 1000
-        while not send() and left and not self._process.ended(FINISH_SECONDS / 1000):
-            self.drop_all()
-            left -= 1
-        self.end.ring()
+        self._end_time.begin()
+        self._send = send
+        self.drop_all()
 
     def drop_all(self) -> None:
-        """Reads what has come up, and drops it: so the child has room for the rest, and reads that it is to end."""
+        """Reads what has come up, and drops it: so the child has room for the rest, and reads that it is to end.
+
+        Order: the word to end waits for room behind what the child was sent before. Nobody waits here for a child that
+        makes no room, or the others would be told later than they may take.
+        """
         while self.end.read() is not None:
             pass
+        if self._send is not None and self._send():
+            self._send = None
         self.end.ring()
 
     def raise_ended(self, executor: RemoteExecutor) -> NoReturn:

@@ -69,6 +69,18 @@ def once_asleep(there, call):
     return thread
 
 
+def wait_for(thread, waits):
+    """Its ring may come later than the longest wait lasts."""
+    while thread.is_alive():
+        waits.wait(None)
+    thread.join()
+
+
+@pytest.mark.parametrize("seconds", [None, 60.0, float("inf")])
+def test_no_wait_is_so_long_that_an_exception_of_another_thread_waits_for_it(links, seconds):
+    assert SHORT <= slept(links[2], seconds) < 30, seconds
+
+
 def test_nothing_ends_it_before_its_time(links):
     assert slept(links[2], SHORT) >= SHORT
 
@@ -82,8 +94,7 @@ def test_a_ring_of_any_link_ends_it_and_leaves_nothing_for_the_next_one(links):
     one, other, waits = links
     for link in (one, other):
         thread = once_asleep(link.there, lambda: None)
-        waits.wait(None)
-        thread.join()
+        wait_for(thread, waits)
         assert slept(waits, SHORT) >= SHORT
 
 
@@ -108,8 +119,7 @@ def test_another_thread_ends_it(links):
     waits = links[2]
     thread = threading.Thread(target=os.eventfd_write, args=(waits.wake_fd, 1))
     thread.start()
-    waits.wait(None)
-    thread.join()
+    wait_for(thread, waits)
     assert slept(waits, SHORT) >= SHORT
 
 
