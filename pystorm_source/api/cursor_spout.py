@@ -68,6 +68,8 @@ class CursorSpout(Spout):
     _pystorm_has_notes = True
     # From the first call on. Not made by the constructor, which a subclass may not call.
     _pystorm_pages: "_Pages | None" = None
+    # Of a ready-made spout, set by ``read``: whether there are more rows now. None: the size of the page tells.
+    _pystorm_has_more: bool | None = None
 
     def read(self, cursor: Any, limit: int) -> Page:
         """Returns the rows behind a cursor, and the cursor behind them. To implement.
@@ -202,6 +204,7 @@ class _Pages(PolledRows):
         else:
             cursor = self._json(spout.first_cursor(partition), "first_cursor")
         # A page counts whole or not at all: what a generator raises comes before the first emit.
+        spout._pystorm_has_more = None
         try:
             answer: Any = spout.read(cursor, spout.page_rows)
         except Exception:
@@ -230,7 +233,8 @@ class _Pages(PolledRows):
                 count,
                 given(cursor),
             )
-        goes_on = is_full and following != cursor
+        told = spout._pystorm_has_more
+        goes_on = is_full and following != cursor if told is None else told
         self._due[partition] = self._now() + (0.0 if goes_on else self._poll_seconds)
         self._resting.discard(partition) if goes_on else self._resting.add(partition)
         self._has_rows = self._has_rows or bool(new)

@@ -48,8 +48,8 @@ TURN_TIME_LIMIT_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
 
-# That child processes have for their last call and the cleanup of their bolts. Longer: one that hangs keeps the query's end waiting.
-# Shorter: one that writes what it holds is cut off.
+# That child processes have for their last call and the cleanup of their bolts. Longer: one that hangs keeps the query's
+# end waiting. Shorter: one that writes what it holds is cut off.
 CLEANUP_SECONDS = 5.0
 
 # The same, if a component has failed: the error waits for it.

@@ -35,6 +35,7 @@ ROOMS = (
     "pystorm_source.exceptions",
     "pystorm_source.journal",
     "pystorm_source.observe",
+    "pystorm_source.data_sources",
     "pystorm_source.spouts",
     "pystorm_source.spouts.files",
     "pystorm_source.spouts.kafka",

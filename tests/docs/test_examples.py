@@ -251,6 +251,13 @@ def test_reading_a_rest_api(spark, tmp_path):
             assert len(rows) == wanted
 
 
+def test_a_python_data_source():
+    names = run(None, "docs/DATA_SOURCES.md", {})
+    rows = [at for (at,) in run_topology(names["Clock"]).rows("seconds")]
+    assert len(rows) >= 5
+    assert rows == list(range(rows[0], rows[0] + len(rows)))
+
+
 @pytest.mark.campaign
 @pytest.mark.timeout(480)
 @on_spark
@@ -501,6 +508,7 @@ def test_every_python_block_belongs_to_a_test():
         "WRITING_A_SPOUT.md",
         "REST.md",
         "QUEUES.md",
+        "DATA_SOURCES.md",
         "MIGRATING.md",
         "TESTING.md",
         "COUNTERS.md",

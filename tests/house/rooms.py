@@ -69,6 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors",
         "cython_core",
     },
+    "data_sources": {"api", "types", "errors"},
     "shim": {"source"},
     "front": {"operator", "source", "states", "query", "plan", "api", "top", "errors", "cython_core"},
     "faces": {"front", "spark", "api", "top", "errors", "cython_core"},
@@ -92,7 +93,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "command": {"cli", "errors"},
 }
-MAY_IMPORT_PYSPARK = {"spark", "channel", "query", "source", "sink", "operator", "stages", "shim"}
+MAY_IMPORT_PYSPARK = {"spark", "channel", "query", "source", "sink", "operator", "stages", "data_sources", "shim"}
 
 # Modules that users import by these names, most of them streamparse's.
 FACES = {"bolt", "building", "compat", "component", "dsl", "environment", "exceptions", "spout", "storm", "thrift"}

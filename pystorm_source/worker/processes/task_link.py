@@ -189,7 +189,7 @@ class TaskLink:
     def drop_all(self) -> None:
         """Reads what has come up, and drops it: so the child has room for the rest, and reads that it is to end.
 
-        Order: the word to end waits for room behind what the child was sent before. Nobody waits here for a child that
+        Order: the word to end waits for room behind what the child was sent before. This does not wait for a child that
         makes no room, or the others would be told later than they may take.
         """
         while self.end.read() is not None:

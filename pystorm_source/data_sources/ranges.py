@@ -1,0 +1,97 @@
+"""Ranges of a streaming reader's offsets, read partition by partition."""
+
+import inspect
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, SimpleDataSourceStreamReader
+
+Row = tuple[Any, ...]
+
+
+class Ranges:
+    """Where a reader is: it plans one range of its offsets at a time, and reads the partitions in their order.
+
+    A cursor: ``offset``, the end of the last range; within one also ``end``, the partition's number ``at`` and the
+    ``row`` of it that comes next. A new process plans the same partitions again, which Spark relies on, too, and skips
+    the rows before that one.
+    """
+
+    def __init__(self, reader: DataSourceStreamReader | SimpleDataSourceStreamReader):
+        self._reader = reader
+        self._open: tuple[Any, Iterator[Row]] | None = None  # cursor, and the rows of its partition behind it
+        self._parts: tuple[Any, Any, list[Any]] | None = None  # of a range, from offset to end
+        self._reached: Any = None  # all rows before this offset have been read
+        self._committed: Any = None
+
+    def read(self, cursor: Any, limit: int) -> tuple[list[Row], Any, bool]:
+        """Rows behind a cursor, the cursor behind them, and whether there may be more now."""
+        if cursor is None:
+            cursor = {"offset": self._reader.initialOffset()}
+        if isinstance(self._reader, SimpleDataSourceStreamReader):
+            all_there, end = self._reader.read(cursor["offset"])
+            self._reached = end
+            return list(_each(all_there)), {"offset": end}, False
+        rows: list[Row] = []
+        while len(rows) < limit:
+            if "end" not in cursor:
+                self._reached = cursor["offset"]
+                end = self._latest(cursor["offset"])
+                if end == cursor["offset"]:
+                    return rows, cursor, False
+                cursor = {**cursor, "end": end, "at": 0, "row": 0}
+            parts = self._partitions(cursor["offset"], cursor["end"])
+            if cursor["at"] >= len(parts):
+                cursor = {"offset": cursor["end"]}
+                continue
+            wanted = limit - len(rows)
+            found = list(islice(self._rows(cursor, parts), wanted))
+            rows += found
+            if len(found) < wanted:
+                cursor, self._open = {**cursor, "at": cursor["at"] + 1, "row": 0}, None
+            else:
+                cursor = {**cursor, "row": cursor["row"] + len(found)}
+                assert self._open is not None
+                self._open = cursor, self._open[1]
+        return rows, cursor, True
+
+    def commit(self) -> None:
+        """All that was read is safe."""
+        reached = self._reached
+        if reached is not None and reached != self._committed:
+            self._reader.commit(reached)
+            self._committed = reached
+
+    def stop(self) -> None:
+        """Nothing is read any more."""
+        self._open = None
+        if isinstance(self._reader, DataSourceStreamReader):
+            self._reader.stop()
+
+    def _latest(self, start: Any) -> Any:
+        reader: Any = self._reader
+        if not inspect.signature(reader.latestOffset).parameters:  # as Spark 4.0 and 4.1 call it
+            return reader.latestOffset()
+        return reader.latestOffset(start, reader.getDefaultReadLimit())
+
+    def _partitions(self, start: Any, end: Any) -> list[Any]:
+        if self._parts is None or self._parts[:2] != (start, end):
+            reader: Any = self._reader
+            self._parts = start, end, list(reader.partitions(start, end))
+        return self._parts[2]
+
+    def _rows(self, cursor: Any, parts: list[Any]) -> Iterator[Row]:
+        if self._open is None or self._open[0] != cursor:
+            reader: Any = self._reader
+            self._open = cursor, islice(_each(reader.read(parts[cursor["at"]])), cursor["row"], None)
+        return self._open[1]
+
+
+def _each(found: Iterable[Any]) -> Iterator[Row]:
+    for each in found:
+        if isinstance(each, pa.RecordBatch):
+            yield from zip(*(column.to_pylist() for column in each.columns), strict=True)
+        else:
+            yield each

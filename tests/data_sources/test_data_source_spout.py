@@ -1,0 +1,190 @@
+"""Data sources that were written for Spark, as spouts: behind a journal as Spark calls it, and in one query."""
+
+import pytest
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+from pystorm_source import RetryLater, Topology, read_stream
+from pystorm_source.data_sources import DataSourceSpout
+from pystorm_source.data_sources.ranges import Ranges
+from pystorm_source.errors import TopologyError
+from pystorm_source.testing import run_topology
+from tests.data_sources import sources
+from tests.source.journal_world import numbers, unfinished
+from tests.source.spark_calls import Checkpoint, Run
+
+KINDS = ["PartsTopology", "LimitedTopology", "SimpleTopology"]
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = folder
+        self.fill(0)
+
+    def fill(self, count):
+        (self.folder / "count").write_text(str(count))
+
+    def log(self, word):
+        path = self.folder / "log"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line.split()[1] for line in lines if line.startswith(f"{word} ")]
+
+
+@pytest.fixture
+def world(tmp_path):
+    (tmp_path / "world").mkdir()
+    return World(tmp_path / "world")
+
+
+def run(world, topology, checkpoint, **more):
+    options = {
+        "topology": f"tests.data_sources.sources:{topology}",
+        "path": str(world.folder),
+        "journal.path": str(world.folder.parent / "journal"),
+        "batch.target.millis": "150",
+        "maxOffsetsPerTrigger": "9",
+    }
+    return Run(options | more, checkpoint)
+
+
+def until(found, checkpoint, count, most=60):
+    for _ in range(most):
+        if len(numbers(checkpoint)) >= count:
+            return
+        found.trigger()
+    raise AssertionError(f"{numbers(checkpoint)} after {most} micro-batches")
+
+
+@pytest.mark.parametrize("topology", KINDS)
+def test_each_row_comes_once_over_restarts_and_what_is_safe_is_committed(world, topology):
+    world.fill(31)
+    checkpoint = Checkpoint()
+    found = run(world, topology, checkpoint)
+    until(found, checkpoint, 31)
+    world.fill(45)
+    until(found, checkpoint, 45)
+    found.reader.stop()
+    unfinished(checkpoint)
+    again = run(world, topology, checkpoint)  # the last micro-batch has the rows that it had
+    world.fill(50)
+    until(again, checkpoint, 50)
+    assert sorted(numbers(checkpoint)) == list(range(50))
+    commits = [int(n) for n in world.log("commit")]
+    assert commits == sorted(set(commits))
+    assert commits[-1] == 50 or (topology != "SimpleTopology" and commits[-1] >= 45)
+
+
+def test_a_source_that_is_told_a_limit_is(world):
+    world.fill(25)
+    config = {"path": str(world.folder)}
+    assert [row[0] for row in run_topology(sources.LimitedTopology, config=config).rows("rows")] == list(range(25))
+    assert set(world.log("limit")) == {"ReadAllAvailable"}
+
+
+@pytest.mark.parametrize("reader", [sources.Parts, sources.LimitedParts])
+@pytest.mark.parametrize("limit", [1, 3, 7, 8, 100])
+def test_a_new_process_goes_on_behind_any_page(world, reader, limit):
+    world.fill(40)
+    options = {"PATH": str(world.folder)}
+    going_on, rows, cursor, has_more = Ranges(reader(options)), [], None, True
+    while has_more:
+        page, following, has_more = Ranges(reader(options)).read(cursor, limit)
+        assert (page, following, has_more) == going_on.read(cursor, limit)
+        assert len(page) == limit or not has_more
+        rows += page
+        cursor = following
+    assert rows == [(n, str(n)) for n in range(40)]
+    assert cursor == {"offset": {"n": 40}}
+
+
+def test_a_partition_is_opened_once_though_it_gives_several_pages(world):
+    world.fill(21)
+    config = {"path": str(world.folder)}
+    assert len(run_topology(sources.PartsTopology, config=config).rows("rows")) == 21
+    assert world.log("read") == ["0", "7", "14"]
+
+
+def test_no_offset_is_committed_whose_rows_are_still_being_read(world):
+    world.fill(20)
+    ranges = Ranges(sources.Parts({"PATH": str(world.folder)}))
+    cursor = None
+    for _ in range(4):
+        _, cursor, _ = ranges.read(cursor, 5)
+        ranges.commit()
+    assert world.log("commit") == ["0"]
+    ranges.read(cursor, 5)
+    ranges.commit()
+    assert world.log("commit") == ["0", "20"]
+
+
+@pytest.mark.parametrize("spout", [sources.PartsSpout, sources.SimpleSpout])
+def test_columns_are_those_of_the_source(spout):
+    assert spout.outputs == ["n int not null", "text string"]
+
+
+def test_a_busy_source_is_waited_for(world):
+    class Busy(SimpleDataSourceStreamReader):
+        calls = 0
+
+        def initialOffset(self):
+            return {}
+
+        def read(self, start):
+            Busy.calls += 1
+            if Busy.calls < 3:
+                raise RetryLater(0.01, "busy")
+            return iter([(1,)] if not start else []), {"read": True}
+
+    class BusySource(DataSource):
+        def schema(self):
+            return "n int"
+
+        def simpleStreamReader(self, schema):
+            return Busy()
+
+    class BusySpout(DataSourceSpout):
+        source = BusySource
+
+    class Asking(Topology):
+        rows = BusySpout.spec()
+
+    assert run_topology(Asking).rows("rows") == [(1,)]
+
+
+def test_what_is_no_streaming_source_is_refused():
+    class Batch(DataSource):
+        def schema(self):
+            return "n int"
+
+    class BatchSpout(DataSourceSpout):
+        source = Batch
+
+    with pytest.raises(TopologyError, match="Batch cannot be read as a stream"):
+        BatchSpout().read(None, 1)
+    with pytest.raises(TopologyError, match="must set `source` to a class of pyspark"):
+
+        class Other(DataSourceSpout):
+            source = dict
+
+    with pytest.raises(TopologyError, match="must set `source`"):
+        DataSourceSpout().read(None, 1)
+
+
+@pytest.mark.spark
+def test_in_a_query(spark, world, tmp_path):
+    world.fill(30)
+    options = {"journal.path": str(tmp_path / "journal"), "batch.target.millis": 200}
+
+    def read_all():
+        query = (
+            read_stream(spark, sources.PartsTopology, path=str(world.folder), options=options)
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "rows"))
+        )
+        query.awaitTermination()
+        return sorted((row.n, row.text) for row in spark.read.parquet(str(tmp_path / "rows")).collect())
+
+    assert read_all() == [(n, str(n)) for n in range(30)]
+    world.fill(37)
+    assert read_all() == [(n, str(n)) for n in range(37)]
