@@ -38,6 +38,8 @@ class Ranges:
         while len(rows) < limit:
             if "end" not in cursor:
                 self._reached = cursor["offset"]
+                if rows:  # a source that always has more is asked with the next call
+                    break
                 end = self._latest(cursor["offset"])
                 if end == cursor["offset"]:
                     return rows, cursor, False

@@ -89,7 +89,7 @@ def test_a_new_process_goes_on_behind_any_page(world, reader, limit):
     while has_more:
         page, following, has_more = Ranges(reader(options)).read(cursor, limit)
         assert (page, following, has_more) == going_on.read(cursor, limit)
-        assert len(page) == limit or not has_more
+        assert len(page) <= limit
         rows += page
         cursor = following
     assert rows == [(n, str(n)) for n in range(40)]
@@ -101,6 +101,20 @@ def test_a_partition_is_opened_once_though_it_gives_several_pages(world):
     config = {"path": str(world.folder)}
     assert len(run_topology(sources.PartsTopology, config=config).rows("rows")) == 21
     assert world.log("read") == ["0", "7", "14"]
+
+
+def test_a_source_that_always_has_more_is_asked_once_a_page(world):
+    class Endless(sources.Parts):
+        asked = 0
+
+        def latestOffset(self):
+            self.asked += 3
+            return {"n": self.asked}
+
+    ranges = Ranges(Endless({"PATH": str(world.folder)}))
+    rows, cursor, has_more = ranges.read(None, 1000)
+    assert ([row[0] for row in rows], has_more) == ([0, 1, 2], True)
+    assert [row[0] for row in ranges.read(cursor, 1000)[0]] == [3, 4, 5]
 
 
 def test_no_offset_is_committed_whose_rows_are_still_being_read(world):
