@@ -1,5 +1,7 @@
 """Data sources that were written for Spark, as spouts: behind a journal as Spark calls it, and in one query."""
 
+import time
+
 import pytest
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
@@ -183,22 +185,29 @@ def test_what_is_no_streaming_source_is_refused():
         DataSourceSpout().read(None, 1)
 
 
+@pytest.mark.every_spark
 @pytest.mark.spark
 def test_in_a_query(spark, world, tmp_path):
-    world.fill(30)
     options = {"journal.path": str(tmp_path / "journal"), "batch.target.millis": 200}
 
-    def read_all():
+    def rows_of_a_query(count):
+        world.fill(count)
         query = (
             read_stream(spark, sources.PartsTopology, path=str(world.folder), options=options)
             .writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
             .start(str(tmp_path / "rows"))
         )
-        query.awaitTermination()
-        return sorted((row.n, row.text) for row in spark.read.parquet(str(tmp_path / "rows")).collect())
+        deadline, found = time.monotonic() + 60, []
+        try:
+            while len(found) < count and query.isActive and time.monotonic() < deadline:
+                query.awaitTermination(0.2)
+                if (tmp_path / "rows" / "_spark_metadata").exists():
+                    found = spark.read.schema("n int, text string").parquet(str(tmp_path / "rows")).collect()
+        finally:
+            query.stop()
+        assert query.exception() is None
+        return sorted((row.n, row.text) for row in found)
 
-    assert read_all() == [(n, str(n)) for n in range(30)]
-    world.fill(37)
-    assert read_all() == [(n, str(n)) for n in range(37)]
+    assert rows_of_a_query(30) == [(n, str(n)) for n in range(30)]
+    assert rows_of_a_query(37) == [(n, str(n)) for n in range(37)]
