@@ -524,8 +524,8 @@ cdef class RemoteExecutor(WaitingExecutor):
 
     cdef int count(self, tuple counts) except -1:
         """What the child has counted since it told of it last: nanoseconds in the bolt, its latencies (as of
-        ``LatencyHistogram.since``), ticks, verdicts on tuples that had one, metrics so far."""
-        busy, latencies, ticks, duplicates, metrics = counts
+        ``LatencyHistogram.since``), ticks, verdicts on tuples that had one, metrics and look-ups in caches so far."""
+        busy, latencies, ticks, duplicates, metrics, lookups = counts
         self.times.busy += <uint64_t>busy
         self.process_busy += <uint64_t>busy
         self.times.latency.add_since(*latencies)
@@ -533,6 +533,8 @@ cdef class RemoteExecutor(WaitingExecutor):
         self.collector.duplicate_verdicts += <unsigned long long>duplicates
         if metrics:
             self.instance._pystorm_metrics.update(metrics)
+        if lookups:
+            self.instance._pystorm_lookups.tell(lookups)
         return 0
 
     cdef int emit_up(self, str stream, object numbers, object values) except -1:

@@ -4,6 +4,7 @@ from cython_core.executors.async_executor import AsyncBase
 from cython_core.routing.failure_kinds import Hopeless
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt
+from pystorm_source.api.cache import AsyncCache
 from pystorm_source.errors import MethodMissingError
 
 
@@ -45,6 +46,56 @@ class AsyncBolt(AsyncBase, Bolt):
         raise MethodMissingError(
             f"{type(self).__name__} must define async def process(tup)", code="PYSTORM_INVALID_COMPONENT"
         )
+
+    def cache(  # type: ignore[override]
+        self,
+        name: str,
+        *,
+        ttl: str | float,
+        size: int | None = None,
+        missing_ttl: str | float | None = None,
+        missing: type[Exception] | tuple[type[Exception], ...] = (),
+        stale: str | float = 0,
+        redis: str | None = None,
+    ) -> AsyncCache:
+        """As ``Bolt.cache``: ``await self.customers.get(key, self.fetch)``, where ``fetch`` is async.
+
+        Args:
+            name (str): of the cache, for its tasks and its counts.
+            ttl (str | float): how long a value is kept: seconds, or a text such as "10m".
+            size (int): entries in a process, at most. Defaults to 10,000; not with ``redis``.
+            missing_ttl (str | float): as ``ttl``, of None. Defaults to ``ttl``.
+            missing (type | tuple): exceptions of a call that say that there is no value.
+            stale (str | float): as ``ttl``: for so long behind its ttl a value is served while one tuple asks for it
+                again. Defaults to 0.
+            redis (str): the URL of a Redis that has the entries. Defaults to None: they are in the process.
+
+        Returns:
+            AsyncCache: to ask by ``get``.
+
+        Raises:
+            ArgumentError: an argument that makes no sense, or other settings than the cache of that name has.
+            OptionError: ``redis`` is no URL of a Redis, or its package is missing.
+            RuntimeError: the bolt is in no running topology.
+
+        Example:
+            >>> from pystorm_source.spouts import MemorySpout
+            >>> from pystorm_source.testing import run_topology
+            >>> class Greets(AsyncBolt):
+            ...     outputs = ["greeting string"]
+            ...     def initialize(self, conf, context):
+            ...         self.greetings = self.cache("greetings", ttl="10m", size=100_000)
+            ...     async def fetch(self, user):
+            ...         return f"hello {user}"  # a call of the service
+            ...     async def process(self, tup):
+            ...         self.emit([await self.greetings.get(tup.values.user, self.fetch)])
+            >>> class Greetings(Topology):
+            ...     users = MemorySpout.spec(fields=["user string"], rows=[["ann"]])
+            ...     greets = Greets.spec(inputs=[users])
+            >>> run_topology(Greetings).rows("greets")
+            [('hello ann',)]
+        """
+        return self._pystorm_cache(AsyncCache, name, ttl, size, missing_ttl, missing, stale, redis)
 
     def is_overload(self, error: BaseException) -> bool:
         """Whether an exception of ``process`` says that the service has too much to do. Asked only with

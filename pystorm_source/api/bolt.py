@@ -1,15 +1,19 @@
 """Bolts: they process tuples."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from cython_core.arrow.row_error import coded
 from cython_core.routing.component_base import BoltBase
 from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick
+from pystorm_source.api.cache import AsyncCache, Cache
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.limit import Limit
 from pystorm_source.api.spec_config import spec_config
+from pystorm_source.caches.settings import settings_of
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, MethodMissingError, given
+
+_Kind = TypeVar("_Kind", Cache, AsyncCache)
 
 
 class Bolt(Component, BoltBase):
@@ -154,6 +158,72 @@ class Bolt(Component, BoltBase):
                 code="PYSTORM_INVALID_ARGUMENT",
             )
         return Limit(self, self._pystorm_limits.permits(name), permits)
+
+    def cache(
+        self,
+        name: str,
+        *,
+        ttl: str | float,
+        size: int | None = None,
+        missing_ttl: str | float | None = None,
+        missing: type[Exception] | tuple[type[Exception], ...] = (),
+        stale: str | float = 0,
+        redis: str | None = None,
+    ) -> Cache:
+        """A cache of what a service has answered: ``self.customers.get(key, self.fetch)``. Call it in ``initialize``.
+
+        All tasks of a process that name it share it; with ``redis`` all processes do. Of tuples that want one key at a
+        time one makes the call, and the others wait for it. Exceptions are not kept (docs/EFFECTS.md).
+
+        Args:
+            name (str): of the cache, for its tasks and its counts.
+            ttl (str | float): how long a value is kept: seconds, or a text such as "10m".
+            size (int): entries in a process, at most; the least recently used ones leave first. Defaults to 10,000; not
+                with ``redis``.
+            missing_ttl (str | float): as ``ttl``, of None, which says that there is no value; 0: it is not kept.
+                Defaults to ``ttl``.
+            missing (type | tuple): exceptions of a call that say that there is no value: it counts as None.
+            stale (str | float): as ``ttl``: for so long behind its ttl a value is served while one tuple asks for it
+                again. Defaults to 0.
+            redis (str): the URL of a Redis that has the entries, such as "redis://:password@host:6379/0". Defaults to
+                None: they are in the process.
+
+        Returns:
+            Cache: to ask by ``get``.
+
+        Raises:
+            ArgumentError: an argument that makes no sense, or other settings than the cache of that name has.
+            OptionError: ``redis`` is no URL of a Redis, or its package is missing.
+            RuntimeError: the bolt is in no running topology.
+
+        Example:
+            >>> from pystorm_source.spouts import MemorySpout
+            >>> from pystorm_source.testing import run_topology
+            >>> class Rates(Bolt):
+            ...     outputs = ["rate double"]
+            ...     def initialize(self, conf, context):
+            ...         self.rates = self.cache("rates", ttl="1h", missing=KeyError)
+            ...     def process(self, tup):
+            ...         self.emit([self.rates.get(tup.values.currency, {"EUR": 1.0}.__getitem__)])
+            >>> class Converted(Topology):
+            ...     sums = MemorySpout.spec(fields=["currency string"], rows=[["EUR"], ["XXX"]])
+            ...     rates = Rates.spec(inputs=[sums])
+            >>> run_topology(Converted).rows("rates")
+            [(1.0,), (None,)]
+        """
+        return self._pystorm_cache(Cache, name, ttl, size, missing_ttl, missing, stale, redis)
+
+    def _pystorm_cache(self, kind: type[_Kind], name: str, *settings: Any) -> _Kind:
+        """That cache, as this kind of bolt asks it."""
+        if self._pystorm_caches is None:
+            raise coded(
+                RuntimeError,
+                "PYSTORM_EMIT_OUTSIDE_OF_RUN",
+                f"{type(self).__name__}.cache: the bolt is in no running topology: run it by run_topology, or by "
+                f"Spark. Given: {given(name)}",
+            )
+        found = self._pystorm_caches.of(settings_of(name, *settings))
+        return kind(self, found, self._pystorm_lookups.of(found))
 
     @staticmethod
     def is_tick(tup: Tuple) -> bool:

@@ -83,6 +83,8 @@ class Component:
     _pystorm_limits: Any = None  # the worker's WorkerLimits
     _pystorm_rules: Any = None  # its FailureRules, of topology.retry.on
     _pystorm_permits: Any = None  # the TaskWaits of its task
+    _pystorm_caches: Any = None  # the worker's WorkerCaches
+    _pystorm_lookups: Any = None  # the TaskLookups of its task
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cython_core.executors.async_executor import AsyncBase, pause_request, request_has_expired, resume_request
 from cython_core.routing.failure_kinds import FailureKind
 from pystorm_source.api.batch_call import call_of
+from pystorm_source.caches.flight import leading
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, given
 
@@ -133,9 +134,9 @@ class Limit:
 
     async def _take_async(self) -> "Waiter":
         loop = asyncio.get_running_loop()
-        batch = call_of(self._bolt)
+        batch, flight = call_of(self._bolt), leading.get()
         request = None
-        first = False
+        is_paused = first = False
         try:
             while True:
                 woken: asyncio.Future[None] = loop.create_future()
@@ -146,10 +147,13 @@ class Limit:
 
                 waiter = self._permits.take(wake, first)
                 try:
-                    if request is None and not self._is_at_once(waiter):
+                    if not is_paused and not self._is_at_once(waiter):
+                        is_paused = True
                         request = pause_request(self._bolt)
                         if batch is not None:
                             batch.pause()
+                        if flight is not None:
+                            flight.pause()
                     while waiter.time is None and waiter.error is None:
                         # Neither wait_for, which cancels what it waits for, nor a bare await if that may never come.
                         await asyncio.wait((woken,), timeout=self._permits.seconds_to_look())
@@ -167,6 +171,8 @@ class Limit:
                 resume_request(request)
             if batch is not None:
                 batch.resume()
+            if flight is not None and is_paused:
+                flight.resume()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

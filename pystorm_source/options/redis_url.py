@@ -1,4 +1,4 @@
-"""The value of ``topology.rate.limit.redis``: where a Redis is."""
+"""URLs of a Redis: the value of ``topology.rate.limit.redis``, and what ``Bolt.cache`` takes."""
 
 from urllib.parse import urlsplit
 
@@ -12,29 +12,29 @@ _REMEDY = (
 )
 
 
-def check_redis_url(url: str) -> None:
-    """Raises OptionError for what names no Redis. Asks none."""
+def check_redis_url(url: str, key: str = KEY) -> None:
+    """Raises OptionError, naming ``key``, for what names no Redis. Asks none."""
     try:
         found = urlsplit(url)
         port = found.port
     except ValueError:  # whose text may quote a part of the password
-        raise refused_url(url, "is no URL") from None
+        raise refused_url(url, "is no URL", key) from None
     if found.scheme not in ("redis", "rediss", "unix"):
-        raise refused_url(url, "does not begin with redis://, rediss:// or unix://")
+        raise refused_url(url, "does not begin with redis://, rediss:// or unix://", key)
     if found.scheme == "unix":
         if not found.path:
-            raise refused_url(url, "names no socket")
+            raise refused_url(url, "names no socket", key)
         return
     if not found.hostname or port == 0:
-        raise refused_url(url, "names no host")
+        raise refused_url(url, "names no host", key)
     database = found.path.strip("/")
     if database and not database.isdecimal():
-        raise refused_url(url, "ends with no number of a database")
+        raise refused_url(url, "ends with no number of a database", key)
 
 
-def refused_url(url: str, what: str) -> OptionError:
+def refused_url(url: str, what: str, key: str = KEY) -> OptionError:
     """The error of such a URL, without its password. ``what``: is wrong with it."""
-    return OptionError(f"option {KEY!r} {what}: {_REMEDY}. Given: {shown_url(url)}", code="PYSTORM_INVALID_OPTION")
+    return OptionError(f"option {key!r} {what}: {_REMEDY}. Given: {shown_url(url)}", code="PYSTORM_INVALID_OPTION")
 
 
 def shown_url(url: str) -> str:

@@ -18,6 +18,8 @@ from cython_core.executors.remote_executor import RemoteExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler, WaitStrategy
 from pystorm_source.api.component_log import ErrorLog
+from pystorm_source.caches.lookups import TaskLookups
+from pystorm_source.caches.worker_caches import WorkerCaches
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
 from pystorm_source.limits.permit_waits import TaskWaits
@@ -76,7 +78,7 @@ class Worker:
     A start or run that raises, or whose iterator is closed before its end, leaves components or tuples half-way: the
     worker is then ``broken`` and can only be stopped. ``seed``: an int shuffles order and length of the executors'
     turns, the same way for the same seed. ``children``: of ``new_worker``; without them all tasks run in this process.
-    ``limits``: of all tasks in this process. Raises TupleFailed if a component's constructor does.
+    ``limits``, ``caches``: of all tasks in this process. Raises TupleFailed if a component's constructor does.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Worker:
         seed: int | None = None,
         children: ChildSet | None = None,
         limits: WorkerLimits | None = None,
+        caches: WorkerCaches | None = None,
     ):
         self.plan = plan
         self.output = output
@@ -110,11 +113,14 @@ class Worker:
         self._error_log = ErrorLog(self.clock)
         self.place = InputPlace(plan.name)
         self.limits = limits or WorkerLimits(engine, self.clock)
+        caches = caches or WorkerCaches(self.clock)
         self._places: list[PermitPlace | None] = []  # the last one that the child processes were told, none at first
         for executor in self.executors:
             executor.instance._pystorm_errors = self._error_log
             executor.instance._pystorm_place = self.place
             executor.instance._pystorm_limits = self.limits
+            executor.instance._pystorm_caches = caches
+            executor.instance._pystorm_lookups = TaskLookups()
             executor.instance._pystorm_metrics = {}
             executor.instance._pystorm_permits = (
                 executor.link.waits if isinstance(executor, RemoteExecutor) else TaskWaits()

@@ -39,6 +39,7 @@ class ChildCounts:
         counted = (busy - self._busy, latencies, ticks - self._ticks, duplicates - self._duplicates)
         self._latency, self._busy, self._ticks, self._duplicates = latency, busy, ticks, duplicates
         metrics = bolt.instance._pystorm_metrics
-        if not any(counted[2:]) and not counted[0] and not latencies[2] and not metrics:
+        lookups = {name: tuple(each) for name, each in bolt.instance._pystorm_lookups.look().items()}
+        if not any(counted[2:]) and not counted[0] and not latencies[2] and not metrics and not lookups:
             return None
-        return (*counted, {name: dict(metric) for name, metric in metrics.items()})
+        return (*counted, {name: dict(metric) for name, metric in metrics.items()}, lookups)

@@ -11,6 +11,7 @@ import select
 from collections.abc import Sequence
 
 from cython_core.links.link_end import LinkEnd
+from pystorm_source.caches.worker_caches import WorkerCaches
 from pystorm_source.clock import Clock
 from pystorm_source.limits.permit_waits import TaskWaits
 from pystorm_source.limits.worker_limits import WorkerLimits
@@ -40,8 +41,9 @@ class ChildTasks:
         self._clock = clock
         self._limits = limits or WorkerLimits(plan.options, clock)
         self._ends = [end for _, end, _ in tasks]
+        caches = WorkerCaches(clock)
         self._workers = [
-            ChildWorker(plan, component, task, end, clock, self._limits, waits) for task, end, waits in tasks
+            ChildWorker(plan, component, task, end, clock, self._limits, waits, caches) for task, end, waits in tasks
         ]
 
     @property

@@ -12,6 +12,7 @@ from cython_core.executors.link_executor import LinkExecutor
 from cython_core.links.link_end import LinkEnd
 from cython_core.routing.batch_slice import BatchSlice
 from cython_core.tuples.tuple import Tuple, ids_of_trees
+from pystorm_source.caches.worker_caches import WorkerCaches
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.limits.permit_waits import TaskWaits
@@ -33,8 +34,8 @@ LAST_WORDS_SECONDS = 5.0
 
 
 class ChildWorker:
-    """``plan``: of the whole topology. ``end``: the child's end of the task's link. ``limits``: of all tasks of the
-    process; ``waits``: of the task's calls for permits.
+    """``plan``: of the whole topology. ``end``: the child's end of the task's link. ``limits``, ``caches``: of all
+    tasks of the process; ``waits``: of the task's calls for permits.
 
     ``failed``: the component has, and the parent has been told.
     """
@@ -48,6 +49,7 @@ class ChildWorker:
         clock: Clock | None = None,
         limits: WorkerLimits | None = None,
         waits: TaskWaits | None = None,
+        caches: WorkerCaches | None = None,
     ):
         self._clock = clock or SystemClock()
         self._end = end
@@ -62,7 +64,11 @@ class ChildWorker:
             Outbox(end, self._clock),
         )
         self._make = lambda: Worker(
-            child_plan(plan, component, task), OutputPlan(pa.schema([]), ()), self._clock, limits=self._limits
+            child_plan(plan, component, task),
+            OutputPlan(pa.schema([]), ()),
+            self._clock,
+            limits=self._limits,
+            caches=caches,
         )
         self._placed = (component, task)
 
