@@ -11,7 +11,7 @@ from pystorm_source.caches.settings import CacheSettings
 from pystorm_source.clock import Clock
 from pystorm_source.errors import ArgumentTypeError, given, said
 from pystorm_source.errors.packages import package
-from pystorm_source.options.redis_url import shown_url
+from pystorm_source.options.redis_url import refused_url, shown_url
 
 logger = logging.getLogger("pystorm.worker")
 
@@ -57,7 +57,7 @@ class RedisEntries:
     """Entries that all processes share which name the same cache at the same Redis. Times are ``clock.wall``'s.
 
     Blocking; any thread. A Redis that does not answer has no entries: calls are made, and a warning says so. Raises
-    OptionError if the package redis is missing.
+    OptionError if the package redis is missing, or does not know what the URL says.
     """
 
     def __init__(self, settings: CacheSettings, clock: Clock):
@@ -67,7 +67,11 @@ class RedisEntries:
             1,  # that a connection was closed while it was idle shows when it is used
         )
         deadlines = {"socket_timeout": DEADLINE_SECONDS, "socket_connect_timeout": DEADLINE_SECONDS}
-        self._client = redis.Redis.from_url(settings.redis, retry=again, **deadlines)
+        try:
+            self._client = redis.Redis.from_url(settings.redis, retry=again, **deadlines)
+        except (TypeError, ValueError, redis.RedisError):  # whose text may quote a part of the password
+            what, key = "has a part that the package redis does not know", f"redis of cache({settings.name!r})"
+            raise refused_url(settings.redis, what, key) from None
         self._error = redis.RedisError
         self._settings = settings
         self._clock = clock

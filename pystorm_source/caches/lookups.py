@@ -9,12 +9,17 @@ if TYPE_CHECKING:
 
 class CacheCounts(NamedTuple):
     """Since the task began. ``hits``: look-ups that made no call; ``misses``: calls for what was not there;
-    ``refreshes``: calls for what was stale; ``size``: entries now in the process."""
+    ``refreshes``: calls for what was stale; ``entries``: now in the process."""
 
     hits: int = 0
     misses: int = 0
     refreshes: int = 0
-    size: int = 0
+    entries: int = 0
+
+    @property
+    def lookups(self) -> int:
+        """Of all kinds; without those that waited for a call that has failed."""
+        return self.hits + self.misses + self.refreshes
 
 
 class Lookups:
@@ -28,7 +33,7 @@ class Lookups:
 
     def look(self) -> CacheCounts:
         """Now, from any thread."""
-        return CacheCounts(self.hits, self.misses, self.refreshes, self.cache.size)
+        return CacheCounts(self.hits, self.misses, self.refreshes, self.cache.entries)
 
 
 class TaskLookups:

@@ -31,8 +31,8 @@ class SharedCache:
         self._lock = Lock()
 
     @property
-    def size(self) -> int:
-        """Entries in this process."""
+    def entries(self) -> int:
+        """How many are in this process."""
         return self._near.count()
 
     def find(self, key: Any, lookups: Lookups) -> Any:

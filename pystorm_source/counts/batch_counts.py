@@ -22,7 +22,7 @@ from pystorm_source.worker.component_columns import ComponentColumns
 MOST_SLOW = 10
 """Ranges that are named as slow."""
 MOST_LIMITS = 1_000
-"""Pairs of a component and a limit. More: a report with made-up names fills the driver's memory."""
+"""Pairs of a component and a limit, or a cache. More: a report with made-up names fills the driver's memory."""
 _LONGEST_NAME = 200
 
 
@@ -77,6 +77,8 @@ class BatchCounts:
         self.stall_seconds = {reason: [0.0] * shape.components for reason in REASONS}
         self.limits: dict[tuple[int, str], list[float]] = {}
         """(component, limit) → calls, seconds waited, and paused."""
+        self.caches: dict[tuple[int, str], list[int]] = {}
+        """(component, cache) → hits, misses, refreshes, most entries of a process."""
         self.execute = Latencies(shape.components)
         self.complete = Latencies(shape.components)
         self.seconds = dict.fromkeys(spouts, 0.0)
@@ -136,6 +138,12 @@ class BatchCounts:
             of = limit.component, limit.name
             if of in self.limits or len(self.limits) < MOST_LIMITS:
                 _add(self.limits.setdefault(of, [0, 0, 0]), (limit.calls, limit.waited, limit.paused))
+        for cache in columns.caches:
+            of = cache.component, cache.name
+            if of in self.caches or len(self.caches) < MOST_LIMITS:
+                sums = self.caches.setdefault(of, [0, 0, 0, 0])
+                _add(sums, (cache.hits, cache.misses, cache.refreshes))
+                sums[3] = max(sums[3], cache.entries)
         self.execute.add(columns.execute, columns.execute_total, columns.execute_longest)
         self.complete.add(columns.complete, columns.complete_total, columns.complete_longest)
 

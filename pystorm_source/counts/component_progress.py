@@ -10,6 +10,7 @@ from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.records.bottleneck import bottleneck
 from pystorm_source.records.counts import SHOWN, Counts
 from pystorm_source.records.record import (
+    CacheProgress,
     ComponentProgress,
     EdgeProgress,
     ErrorRecord,
@@ -73,7 +74,7 @@ class TopologyView:
             edges=tuple(self._edges(batch.sums)),
             slow_partitions=batch.slowest,
         )
-        made = replace(made, limits=tuple(self._limits(batch)))
+        made = replace(made, limits=tuple(self._limits(batch)), caches=tuple(self._caches(batch)))
         return replace(made, bottleneck=bottleneck(made, batch.duration))
 
     def _limits(self, batch: BatchCounts) -> Iterator[LimitProgress]:
@@ -96,6 +97,14 @@ class TopologyView:
                 waits=round(min(1.0, waited / seconds), 3),
                 paused=round(min(1.0, paused / seconds), 3),
             )
+
+    def _caches(self, batch: BatchCounts) -> Iterator[CacheProgress]:
+        for (place, name), (hits, misses, refreshes, entries) in sorted(batch.caches.items()):
+            if place < len(self._plan.components):
+                component = self._plan.components[place].name
+                yield CacheProgress(
+                    component=component, name=name, hits=hits, misses=misses, refreshes=refreshes, entries=entries
+                )
 
     def _seconds(self, component: ComponentPlan, batch: BatchCounts) -> float:
         """How long its tasks were at work. A range of a spout that is not above it keeps it out of work."""

@@ -72,6 +72,8 @@ OF_COMPONENTS = (
     _gauge("stall_share", "share of the time in which it could not go on", "component", "reason"),
     _gauge("limit_used_share", "share of a rate limit's value that is used, 1.0: it holds", "component", "limit"),
     _gauge("limit_wait_share", "share of the time in which calls waited for its permits", "component", "limit"),
+    _gauge("cache_hit_share", "share of the look-ups in a cache that made no call", "component", "cache"),
+    _gauge("cache_entries", "entries of a cache in the process that has most of them", "component", "cache"),
     _gauge("queue_high_mark", "most tuples in a receive queue", "component"),
     _gauge("queue_capacity", "tuples that a receive queue holds", "component"),
     _gauge("pending_high_mark", "most open tuple trees of a spout, most requests of an AsyncBolt", "component"),

@@ -112,6 +112,9 @@ class RunMeasures:
             for limit in record.topology.limits:
                 yield ("limit_used_share", limit.component, limit.name), limit.used
                 yield ("limit_wait_share", limit.component, limit.name), limit.waits + limit.paused
+            for cache in record.topology.caches:
+                yield ("cache_hit_share", cache.component, cache.name), cache.hit_rate
+                yield ("cache_entries", cache.component, cache.name), cache.entries
             for component in record.topology.components:
                 yield from _component_gauges(component)
                 yield from _user_gauges(

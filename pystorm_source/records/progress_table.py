@@ -91,8 +91,10 @@ def _rows(record: PystormProgress) -> list[tuple[str, ...]]:
     components = record.topology.components if record.topology is not None else ()
     shown = sorted(components, key=lambda each: -each.capacity)[:MOST_COMPONENTS]
     waits = (("waits", _longest_wait),) if any(map(_longest_wait, shown)) else ()
+    hits = _hits(record)
+    caches = (("cache hits", lambda each: hits.get(each.name, "")),) if hits else ()
     requests = (("a request", _request),) if any(map(_request, shown)) else ()
-    columns = (*_COLUMNS, *requests, *(_PROCESSES if any(each.processes for each in shown) else ()), *waits)
+    columns = (*_COLUMNS, *requests, *(_PROCESSES if any(each.processes for each in shown) else ()), *caches, *waits)
     rows = [tuple(name for name, _ in columns), *(tuple(text(each) for _, text in columns) for each in shown)]
     if len(shown) < len(components):
         rows.append((f"… {len(components) - len(shown):,} more", *[""] * (len(columns) - 1)))
@@ -119,6 +121,16 @@ def _longest_wait(component: ComponentProgress) -> str:
 
 def _request(component: ComponentProgress) -> str:
     return _seconds(component.batch.mean_request) if component.batch.ended_requests else ""
+
+
+def _hits(record: PystormProgress) -> dict[str, str]:
+    """Component → the share of its look-ups that made no call, of all its caches together."""
+    sums: dict[str, list[int]] = {}
+    for cache in record.topology.caches if record.topology is not None else ():
+        own = sums.setdefault(cache.component, [0, 0])
+        own[0] += cache.hits
+        own[1] += cache.hits + cache.misses + cache.refreshes
+    return {component: f"{hits / max(1, lookups):.0%}" for component, (hits, lookups) in sums.items()}
 
 
 def _words(name: str) -> str:

@@ -120,6 +120,29 @@ class LimitProgress(Record, frozen=True, kw_only=True):
     paused: float = 0.0
 
 
+class CacheProgress(Record, frozen=True, kw_only=True):
+    """What a component asked of a cache in this micro-batch: look-ups without a call of the service, ``hits``; calls
+    for what was not there, ``misses``, or was stale, ``refreshes``. ``entries``: of the largest process; 0 if they are
+    in a Redis."""
+
+    component: str
+    name: str
+    hits: int = 0
+    misses: int = 0
+    refreshes: int = 0
+    entries: int = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the look-ups that made no call."""
+        return hit_rate(self.hits, self.misses, self.refreshes)
+
+
+def hit_rate(hits: int, misses: int, refreshes: int) -> float:
+    """Share of the look-ups in a cache that made no call; 0.0 of none."""
+    return hits / max(1, hits + misses + refreshes)
+
+
 class OutageProgress(Record, frozen=True, kw_only=True):
     """A rate limit whose circuit breaker is open. ``rate``: the limit's value. When the breaker opened, ``since``,
     ``failed`` of ``calls`` had failed. ``error``: the last one. ``probe_at``: when the next call may try the service.
@@ -192,7 +215,7 @@ class TopologyProgress(Record, frozen=True, kw_only=True):
     ``name``: the topology's. ``run``: names the run of the query. ``batch``: the micro-batch that the counts are of,
     counted from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up; ``elapsed``: from the
     begin of the first to the end of the last one. ``scheduler``: of the engine. ``limits``: of each component and each
-    rate limit that its calls took permits of. ``computes``: share of the components' busy time in which their thread
+    rate limit that its calls took permits of; ``caches``: of each component and each cache that it asked. ``computes``: share of the components' busy time in which their thread
     computed, rather than waited, without the time in ``processes=``; None if each has a thread of its own. ``whole``:
     whether all its ranges were reported. ``shortened``: what was left out because the record would have been too long.
     """
@@ -208,6 +231,7 @@ class TopologyProgress(Record, frozen=True, kw_only=True):
     components: tuple[ComponentProgress, ...] = ()
     edges: tuple[EdgeProgress, ...] = ()
     limits: tuple[LimitProgress, ...] = ()
+    caches: tuple[CacheProgress, ...] = ()
     bottleneck: Bottleneck | None = None
     slow_partitions: tuple[PartitionProgress, ...] = ()
     shortened: tuple[str, ...] = ()

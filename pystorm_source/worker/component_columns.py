@@ -58,6 +58,18 @@ class LimitDelta(_Strict, frozen=True, kw_only=True):
     paused: _Seconds = 0.0
 
 
+class CacheDelta(_Strict, frozen=True, kw_only=True):
+    """What a component asked of a cache in the range: look-ups without a call, ``hits``; calls for what was not there,
+    ``misses``, or was stale, ``refreshes``. ``entries``: of the cache at the end, in one process."""
+
+    component: _Place
+    name: _Text
+    hits: _Count = 0
+    misses: _Count = 0
+    refreshes: _Count = 0
+    entries: _Count = 0
+
+
 class ErrorReport(_Strict, frozen=True, kw_only=True):
     """The newest exception of a component in the range. ``at``: when the range ended, seconds since 1970."""
 
@@ -116,6 +128,7 @@ class ComponentColumns(_CountColumns, frozen=True, kw_only=True, rename=_ON_THE_
     stall_seconds: dict[Reason, _Durations] = {}
     metrics: Annotated[tuple[MetricDelta, ...], Meta(max_length=MOST_METRICS)] = ()
     limits: Annotated[tuple[LimitDelta, ...], Meta(max_length=MOST_METRICS)] = ()
+    caches: Annotated[tuple[CacheDelta, ...], Meta(max_length=MOST_METRICS)] = ()
     last_errors: Annotated[tuple[ErrorReport, ...], Meta(max_length=65_536)] = ()
 
 

@@ -19,6 +19,7 @@ from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.primitives.latency_histogram import LatencyHistogram
 from cython_core.queues.queues import BatchInserter
 from cython_core.routing.stream_router import StreamRouter
+from pystorm_source.caches.lookups import CacheCounts
 from pystorm_source.errors import TupleFailed, cut
 from pystorm_source.errors.user_frames import in_a_line, users_frames
 from pystorm_source.limits.permit_waits import PermitTimes
@@ -33,6 +34,7 @@ from pystorm_source.worker.component_columns import (
     MOST_FRAMES,
     MOST_METRICS,
     SLOTS,
+    CacheDelta,
     ComponentColumns,
     ErrorReport,
     LimitDelta,
@@ -47,13 +49,14 @@ from pystorm_source.worker.thread_delay import main_delay
 
 class Look(NamedTuple):
     """Counts that only grow, at one moment. Per executor, in their order: ``counts``, ``times``, ``last``
-    (its newest exception), ``metrics``. Per component: ``execute``, ``complete`` (of a spout). ``emitted``, ``edges``:
+    (its newest exception), ``metrics``, ``caches``. Per component: ``execute``, ``complete`` (of a spout). ``emitted``, ``edges``:
     as in ``ComponentColumns``. ``emits``: of spout → tuples."""
 
     counts: list[TaskCounts]
     times: list[TaskTimes]
     last: list[Any]
     metrics: list[dict[str, tuple[int, float]]]
+    caches: list[dict[str, CacheCounts]]
     execute: list[LatencyHistogram]
     complete: list[LatencyHistogram | None]
     emitted: list[int]
@@ -123,6 +126,7 @@ class ComponentMeter:
             times,
             [executor.last_report() for executor in executors],
             [_metrics_of(executor) for executor in executors],
+            [executor.instance._pystorm_lookups.look() for executor in executors],
             [_united([executor.times.latency for executor in tasks]) for tasks in self._tasks],
             [
                 _united([task.complete for task in tasks if isinstance(task, SpoutExecutor)])
@@ -180,6 +184,7 @@ class ComponentMeter:
             columns["cpu_seconds"] = round(min(busy, (after.cpu - before.cpu) / (1 - delayed)) / NANOS, 6)
         columns["metrics"] = self._metrics(before, after)
         columns["limits"] = self._limits(before, after)
+        columns["caches"] = self._caches(before, after)
         columns["last_errors"] = self._last_errors(before, after, wall)
         return ComponentColumns(**columns)
 
@@ -203,6 +208,26 @@ class ComponentMeter:
             for (place, name), (calls, waited, paused) in sums.items()
             if calls or waited or paused
         ]  # fmt: skip
+        return tuple(found[:MOST_METRICS])
+
+    def _caches(self, before: Look, after: Look) -> tuple[CacheDelta, ...]:
+        """What each component asked of each cache. Entries are those of the largest process: tasks share them."""
+        sums: dict[tuple[int, str], CacheCounts] = {}
+        for place, old, new in zip(self._place, before.caches, after.caches, strict=True):
+            for name, counts in new.items():
+                of, was = (place, name), old.get(name, CacheCounts())
+                own = sums.get(of, CacheCounts())
+                sums[of] = CacheCounts(
+                    own.hits + counts.hits - was.hits,
+                    own.misses + counts.misses - was.misses,
+                    own.refreshes + counts.refreshes - was.refreshes,
+                    max(own.entries, counts.entries),
+                )
+        found = [
+            CacheDelta(component=place, name=name[:LONGEST_TEXT], **counts._asdict())
+            for (place, name), counts in sums.items()
+            if counts.lookups
+        ]
         return tuple(found[:MOST_METRICS])
 
     def _metrics(self, before: Look, after: Look) -> tuple[MetricDelta, ...]:

@@ -49,12 +49,15 @@ def _task(executor: Executor) -> dict[str, Any]:
             }
             for name, each in times.permits.items()
         }
+    if caches := executor.instance._pystorm_lookups.look():
+        counts["caches"] = {name: each._asdict() for name, each in caches.items()}
     counts["latency"] = _latency(latency)
     return counts
 
 
 def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tasks, or two workers, counted as one: sums, the larger high mark, latencies of all calls together.
+    """Two tasks, or two workers, counted as one: sums, the larger high mark, latencies of all calls together. Of caches
+    the most ``entries``, which the tasks of a process share.
 
     Values that are no number (a metric's ``last``, the topology's name) are the second one's.
     """
@@ -64,7 +67,7 @@ def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
             both[key] = _latency(_united(one[key], two[key]))
         elif isinstance(two[key], Mapping):
             both[key] = added(one[key], two[key])
-        elif key in ROWS and ROWS[key].adds == "max":
+        elif key == "entries" or (key in ROWS and ROWS[key].adds == "max"):
             both[key] = max(one[key], two[key])
         elif isinstance(two[key], (int, float)) and not isinstance(two[key], bool) and key != "last":
             both[key] = one[key] + two[key]

@@ -230,7 +230,8 @@ def test_a_call_that_runs_out_of_time_is_made_by_another_tuple_that_waits(schedu
     result = run_topology(Both, clock=SERVICE.clock, scheduler=scheduler, together=True)
     assert len(result.rows("s", "__dead_letter")) == 3
     assert [answer for _, answer in result.rows("patient")] == ["patient"] * 3
-    assert [round(at) for _, at in SERVICE.calls] == [0, 5]
+    (_, first), (_, second) = SERVICE.calls
+    assert first < 0.1 and 5 <= second <= 7  # another thread may move the clock before the call is cancelled
 
 
 @SCHEDULED

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pystorm_source.plan.plan import ComponentPlan
+from pystorm_source.records.record import hit_rate
 from pystorm_source.records.stall_reasons import LIMITS, PROCESSES
 from pystorm_source.worker.report import busy_seconds
 
@@ -19,6 +20,7 @@ class Row(NamedTuple):
 
     ``capacity``: as of ``progress``, the share of the time in which it was busy. ``latency``: of its calls, as in a
     worker's report. ``waits``: for a limit, a breaker, free requests or a process, with the share of the time.
+    ``hits``: of look-ups in its caches, the share that made no call.
     """
 
     component: str
@@ -32,6 +34,7 @@ class Row(NamedTuple):
     capacity: float
     latency: dict[str, float]
     waits: str = ""
+    hits: str = ""
 
 
 class Column(NamedTuple):
@@ -59,6 +62,8 @@ COLUMNS = (
 )
 WAITS = Column("waits", 3, lambda row: row.waits)
 """Only if something waits so: most topologies have no limits."""
+HITS = Column("cache hits", 3, lambda row: row.hits)
+"""Only if a component has a cache."""
 LEAST_WAIT = 0.01
 BORDER = 3  # of a column: a line and a blank at each side
 SHORTEST_NAME = 20  # Longer: a narrow terminal loses all numbers for one long name. Shorter: names that look alike.
@@ -80,7 +85,8 @@ def table_of(rows: Sequence[Row], title: str, width: int) -> Table:
 
 
 def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
-    return (*COLUMNS, WAITS) if any(row.waits for row in rows) else COLUMNS
+    hits = (HITS,) if any(row.hits for row in rows) else ()
+    return (*COLUMNS, *hits, WAITS) if any(row.waits for row in rows) else (*COLUMNS, *hits)
 
 
 def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
@@ -121,8 +127,16 @@ def rows_of(report: dict[str, Any], planned: Sequence[ComponentPlan], seconds: f
         busy = busy_seconds(component, counts, scheduler)
         rate, capacity = (work / seconds, min(1.0, busy / seconds)) if seconds > 0 else (0.0, 0.0)
         waits = _waits(counts.get("stall_seconds", {}), tasks * seconds)
-        rows.append(Row(name, rate=rate, capacity=capacity, latency=latency, waits=waits, **shown))
+        hits = _hits(counts.get("caches", {}))
+        rows.append(Row(name, rate=rate, capacity=capacity, latency=latency, waits=waits, hits=hits, **shown))
     return rows
+
+
+def _hits(caches: Mapping[str, Mapping[str, int]]) -> str:
+    """Of all caches together: ``98%``."""
+    hits = sum(cache["hits"] for cache in caches.values())
+    calls = sum(cache["misses"] + cache["refreshes"] for cache in caches.values())
+    return f"{hit_rate(hits, calls, 0):.0%}" if hits + calls else ""
 
 
 def _waits(stalls: Mapping[str, float], seconds: float) -> str:

@@ -14,6 +14,7 @@ function drawComponent(component) {
     component.batch?.endedRequests ? ["A request takes", duration(meanRequest(component))] : null,
     isAsync(component) ? ["Requests at once, at most", count(component.pendingHighMark)] : null,
     ...processFacts(component),
+    ...cacheFacts(component),
     component.complete?.count
       ? ["A tree takes", `${duration(component.complete.mean)}; 99 %: ${duration(component.complete.p99)}`]
       : null,
@@ -54,6 +55,22 @@ function processFacts(component) {
       "Tuples that are still to come for the bolt when its task stops sending",
     ],
   ];
+}
+
+// Of each cache that it asks: the share of look-ups without a call, and the calls.
+function cacheFacts(component) {
+  return (view.last?.topology?.caches ?? [])
+    .filter((cache) => cache.component === component.name)
+    .map((cache) => {
+      const [hits, misses, refreshes] = [cache.hits ?? 0, cache.misses ?? 0, cache.refreshes ?? 0];
+      const entries = cache.entries ? `; ${count(cache.entries)} entries` : "";
+      return [
+        `Cache ${cache.name}`,
+        `${percent(hits / Math.max(1, hits + misses + refreshes))} hits; ${count(misses + refreshes)} calls${entries}`,
+        `${count(hits)} look-ups made no call; ${count(misses)} calls for what was not there, ` +
+          `${count(refreshes)} for what was stale. Entries are those of the largest process`,
+      ];
+    });
 }
 
 // Of bolts, an AsyncBolt alone has requests under way.
