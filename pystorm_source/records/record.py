@@ -215,9 +215,10 @@ class TopologyProgress(Record, frozen=True, kw_only=True):
     ``name``: the topology's. ``run``: names the run of the query. ``batch``: the micro-batch that the counts are of,
     counted from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up; ``elapsed``: from the
     begin of the first to the end of the last one. ``scheduler``: of the engine. ``limits``: of each component and each
-    rate limit that its calls took permits of; ``caches``: of each component and each cache that it asked. ``computes``: share of the components' busy time in which their thread
-    computed, rather than waited, without the time in ``processes=``; None if each has a thread of its own. ``whole``:
-    whether all its ranges were reported. ``shortened``: what was left out because the record would have been too long.
+    rate limit that its calls took permits of; ``caches``: of each component and each cache that it asked.
+    ``computes``: share of the components' busy time in which their thread computed, rather than waited, without the
+    time in ``processes=``; None if each has a thread of its own. ``whole``: whether all its ranges were reported.
+    ``shortened``: what was left out because the record would have been too long.
     """
 
     name: str = ""

@@ -49,8 +49,8 @@ from pystorm_source.worker.thread_delay import main_delay
 
 class Look(NamedTuple):
     """Counts that only grow, at one moment. Per executor, in their order: ``counts``, ``times``, ``last``
-    (its newest exception), ``metrics``, ``caches``. Per component: ``execute``, ``complete`` (of a spout). ``emitted``, ``edges``:
-    as in ``ComponentColumns``. ``emits``: of spout → tuples."""
+    (its newest exception), ``metrics``, ``caches``. Per component: ``execute``, ``complete`` (of a spout).
+    ``emitted``, ``edges``: as in ``ComponentColumns``. ``emits``: of spout → tuples."""
 
     counts: list[TaskCounts]
     times: list[TaskTimes]

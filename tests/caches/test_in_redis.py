@@ -86,7 +86,7 @@ def test_what_one_run_has_asked_for_another_one_finds(redis, bolt, scheduler):
     assert first == answers(bolt, [1, 2] * 20, scheduler=scheduler)
     assert sorted(CALLS) == [1, 2]
     assert first[0] == (1, "{'answer': [1, 'yes']}")  # as others read it
-    keys = sorted(key.decode() for key in redis.keys())
+    keys = sorted(key.decode() for key in redis.scan_iter())
     assert keys == ["pystorm:cache:{answers}:1", "pystorm:cache:{answers}:2"]
     assert 0 < redis.pttl(keys[0]) <= 1_000_000
 

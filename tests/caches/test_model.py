@@ -20,19 +20,22 @@ KEYS = st.sampled_from("abc")
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("ask"), KEYS),
-        st.tuples(st.just("pass"), st.sampled_from([0.5, 1.0, 4.0, 9.0])),
+        st.tuples(st.just("look_up"), KEYS),
+        st.tuples(st.just("look_up"), KEYS),
+        st.tuples(st.just("pass"), st.sampled_from([1.0, 2.0, 5.0])),
         st.tuples(st.just("return"), KEYS),
         st.tuples(st.just("nothing"), KEYS),
         st.tuples(st.just("raise"), KEYS),
         st.tuples(st.just("cancel"), KEYS),
         st.tuples(st.just("cancel_waiter"), KEYS),
     ),
+    min_size=5,
     max_size=40,
 )
 SETTINGS = st.builds(
     CacheSettings,
     st.just("values"),
-    st.sampled_from([1.0, 5.0, 10.0]),
+    st.sampled_from([1.0, 5.0, 6.0]),
     st.sampled_from([1, 2, 10]),
     st.sampled_from([0.0, 1.0, 5.0]),
     st.just(()),
@@ -170,8 +173,10 @@ class World:
 
     async def run(self, steps):
         for what, argument in steps:
-            if what == "ask":
+            if what in ("ask", "look_up"):
                 await self.ask(argument)
+                if what == "look_up":
+                    await self.end("return", argument)
             elif what == "pass":
                 self.clock.advance(argument)
             elif what == "cancel_waiter":
