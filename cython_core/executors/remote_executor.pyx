@@ -534,7 +534,7 @@ cdef class RemoteExecutor(WaitingExecutor):
         if metrics:
             self.instance._pystorm_metrics.update(metrics)
         if lookups:
-            self.instance._pystorm_lookups.tell(lookups)
+            self.instance._pystorm_lookups.report(lookups)
         return 0
 
     cdef int emit_up(self, str stream, object numbers, object values) except -1:

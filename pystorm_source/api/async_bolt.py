@@ -65,7 +65,7 @@ class AsyncBolt(AsyncBase, Bolt):
             ttl (str | float): how long a value is kept: seconds, or a text such as "10m".
             size (int): entries in a process, at most. Defaults to 10,000; not with ``redis``.
             missing_ttl (str | float): as ``ttl``, of None. Defaults to ``ttl``.
-            missing (type | tuple): exceptions of a call that say that there is no value.
+            missing (type | tuple): exceptions of a call that say that there is no value. Defaults to ().
             stale (str | float): as ``ttl``: for so long behind its ttl a value is served while one tuple asks for it
                 again. Defaults to 0.
             redis (str): the URL of a Redis that has the entries. Defaults to None: they are in the process.

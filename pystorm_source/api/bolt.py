@@ -183,6 +183,7 @@ class Bolt(Component, BoltBase):
             missing_ttl (str | float): as ``ttl``, of None, which says that there is no value; 0: it is not kept.
                 Defaults to ``ttl``.
             missing (type | tuple): exceptions of a call that say that there is no value: it counts as None.
+                Defaults to ().
             stale (str | float): as ``ttl``: for so long behind its ttl a value is served while one tuple asks for it
                 again. Defaults to 0.
             redis (str): the URL of a Redis that has the entries, such as "redis://:password@host:6379/0". Defaults to
@@ -223,7 +224,7 @@ class Bolt(Component, BoltBase):
                 f"Spark. Given: {given(name)}",
             )
         found = self._pystorm_caches.of(settings_of(name, *settings))
-        return kind(self, found, self._pystorm_lookups.of(found))
+        return kind(self, found, self._pystorm_lookups.of(name, found.entries))
 
     @staticmethod
     def is_tick(tup: Tuple) -> bool:

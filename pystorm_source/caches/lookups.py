@@ -1,10 +1,7 @@
 """What one task has asked of its caches."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from pystorm_source.caches.shared_cache import SharedCache
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 
 class CacheCounts(NamedTuple):
@@ -23,17 +20,18 @@ class CacheCounts(NamedTuple):
 
 
 class Lookups:
-    """Those of one task in one cache, written under the cache's lock or by the thread that makes a call."""
+    """Those of one task in one cache, written under the cache's lock or by the thread that makes a call. ``entries``:
+    how many the cache has in this process."""
 
-    __slots__ = ("cache", "hits", "misses", "refreshes")
+    __slots__ = ("entries", "hits", "misses", "refreshes")
 
-    def __init__(self, cache: "SharedCache"):
-        self.cache = cache
+    def __init__(self, entries: Callable[[], int]):
+        self.entries = entries
         self.hits = self.misses = self.refreshes = 0
 
     def look(self) -> CacheCounts:
         """Now, from any thread."""
-        return CacheCounts(self.hits, self.misses, self.refreshes, self.cache.entries)
+        return CacheCounts(self.hits, self.misses, self.refreshes, self.entries())
 
 
 class TaskLookups:
@@ -41,21 +39,20 @@ class TaskLookups:
 
     def __init__(self) -> None:
         self._known: dict[str, Lookups] = {}
-        self._told: dict[str, CacheCounts] = {}
+        self._reported: dict[str, CacheCounts] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         """A component's state may be pickled: the engine's own attributes are left out."""
         return type(None), ()
 
-    def of(self, cache: "SharedCache") -> Lookups:
-        """Those in this cache."""
-        name = cache.settings.name
-        return self._known.get(name) or self._known.setdefault(name, Lookups(cache))
+    def of(self, name: str, entries: Callable[[], int]) -> Lookups:
+        """Those in the cache of that name. ``entries``: as of ``Lookups``."""
+        return self._known.get(name) or self._known.setdefault(name, Lookups(entries))
 
-    def tell(self, counts: Mapping[str, tuple[int, int, int, int]]) -> None:
+    def report(self, counts: Mapping[str, tuple[int, int, int, int]]) -> None:
         """What the task's child process has counted so far."""
-        self._told = {name: CacheCounts(*each) for name, each in counts.items()}
+        self._reported = {name: CacheCounts(*each) for name, each in counts.items()}
 
     def look(self) -> dict[str, CacheCounts]:
         """Now, from any thread. Guarantee: a copy is made at once, while another thread may ask the first cache."""
-        return {**self._told, **{name: each.look() for name, each in self._known.copy().items()}}
+        return {**self._reported, **{name: each.look() for name, each in self._known.copy().items()}}

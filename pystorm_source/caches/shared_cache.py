@@ -19,7 +19,7 @@ ABSENT: Final[Any] = object()
 
 
 class SharedCache:
-    """``far``: the entries, if they are in a Redis: who makes a call asks it first."""
+    """``far``: the entries, if they are in a Redis, which is asked before a call is made."""
 
     def __init__(self, settings: CacheSettings, clock: Clock):
         self.settings = settings
@@ -30,7 +30,6 @@ class SharedCache:
         self._flights: dict[Any, Flight] = {}
         self._lock = Lock()
 
-    @property
     def entries(self) -> int:
         """How many are in this process."""
         return self._near.count()

@@ -78,7 +78,7 @@ class World:
     def __init__(self, settings):
         self.clock = ManualClock()
         self.cache = SharedCache(settings, self.clock)
-        self.lookups = Lookups(self.cache)
+        self.lookups = Lookups(self.cache.entries)
         self.asked = AsyncCache(object(), self.cache, self.lookups)
         self.model = Model(settings)
         self.calls = {}  # of each key the one under way: its future and its task
@@ -184,7 +184,7 @@ class World:
             else:
                 await self.end(what, argument)
             assert self.lookups.look()._replace(entries=0) == self.model.counts
-            assert self.cache.entries <= self.model.settings.size
+            assert self.cache.entries() <= self.model.settings.size
         for key in list(self.calls):
             await self.end("return", key)
         assert not self.calls

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from pystorm_source.records.record import (
     Bottleneck,
+    CacheProgress,
     ComponentProgress,
     Counts,
     EdgeProgress,
@@ -72,6 +73,7 @@ def progress(
             limits=(
                 LimitProgress(component=slow, name="api", rate="50/s", calls=9, used=0.4, waits=0.02, paused=0.01),
             ),
+            caches=(CacheProgress(component=slow, name="names", hits=90, misses=8, refreshes=2, entries=800),),
             bottleneck=Bottleneck(
                 component=slow, capacity=0.97, why="busy", advice="give it more tasks, or make process() cheaper"
             ),

@@ -80,7 +80,7 @@ def test_names_with_markup_are_text_in_a_notebook():
 
 
 def test_an_output_is_small():
-    assert len(as_html(progress(components=50, partitions=1000))) < 12_000
+    assert len(as_html(progress(components=50, partitions=1000))) < 13_000
 
 
 def test_a_notebook_shows_a_record_as_its_table():
