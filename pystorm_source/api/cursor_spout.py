@@ -55,7 +55,7 @@ class CursorSpout(Spout):
         [(1, 'no ink'), (2, 'no paper'), (3, 'no power')]
     """
 
-    page_rows: ClassVar[int] = 1000
+    page_rows: int = 1000
     """Rows that are asked for at once."""
     poll_seconds: ClassVar[float] = 1.0
     """Seconds until a partition without more rows is asked again."""

@@ -58,7 +58,7 @@ class QueueSpout(Spout):
     """Messages that are wanted at once."""
     poll_seconds: ClassVar[float] = 1.0
     """Seconds until an empty queue is asked again."""
-    lease_seconds: ClassVar[float | None] = None
+    lease_seconds: float | None = None
     """Seconds for which a received message is kept from others."""
     remembered: ClassVar[int] = 10_000
     """Messages that are known by their keys."""

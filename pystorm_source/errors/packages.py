@@ -21,6 +21,7 @@ EXTRAS = {
     "sql": ("sqlalchemy>=2.0",),
     "postgresql": ("psycopg[binary]>=3.1", "sqlalchemy>=2.0"),
     "redis": ("redis>=5",),
+    "sqs": ("boto3>=1.35",),
     "state": ("protobuf>=6.33.5",),
     "avro": ("confluent-kafka[schemaregistry]>=2.16", "fastavro>=1.9"),
 }

@@ -4,6 +4,18 @@ from pystorm_source.spouts.files import DeadLetterSpout, FilesSpout
 from pystorm_source.spouts.kafka import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.memory import MemorySpout
 from pystorm_source.spouts.rate import RateSpout
+from pystorm_source.spouts.redis_stream import RedisStreamSpout
 from pystorm_source.spouts.socket import SocketSpout
+from pystorm_source.spouts.sqs import SqsSpout
 
-__all__ = ["DeadLetterSpout", "FilesSpout", "KafkaBatchSpout", "KafkaSpout", "MemorySpout", "RateSpout", "SocketSpout"]
+__all__ = [
+    "DeadLetterSpout",
+    "FilesSpout",
+    "KafkaBatchSpout",
+    "KafkaSpout",
+    "MemorySpout",
+    "RateSpout",
+    "RedisStreamSpout",
+    "SocketSpout",
+    "SqsSpout",
+]

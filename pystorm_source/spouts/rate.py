@@ -24,6 +24,8 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 class RateOptions(Options, frozen=True, kw_only=True):
     """Options of RateSpout; Spark's rate source has the first two."""
 
+    further = ("startTime",)
+
     rows_per_second: Annotated[
         int, Meta(ge=1, le=1_000_000_000, description="Rows per second, all partitions together.")
     ] = msgspec.field(name="rowsPerSecond", default=1)

@@ -27,7 +27,10 @@ MOST_PAUSE = 30.0
 class SocketOptions(Options, frozen=True, kw_only=True):
     """Options of SocketSpout; the first two are those of Spark's socket source."""
 
-    further = ("socket.connect.timeout.millis", "socket.reconnect.millis", "socket.max.line.bytes")
+    further = (
+        *("socket.encoding", "socket.encoding.errors"),
+        *("socket.connect.timeout.millis", "socket.reconnect.millis", "socket.max.line.bytes"),
+    )
 
     host: Annotated[str, Meta(min_length=1, description="Host to connect to, by name or address.")]
     port: Annotated[int, Meta(ge=1, le=65_535, description="Port to connect to.")]

@@ -21,6 +21,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.source.offsets.offsets import parse
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.testing import run_topology, verify_spout
+from testbed.sqs_server import CREDENTIALS, sqs_server
 from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, Block, blocks, pages
 from tests.source.pages import pages as rest_pages
@@ -279,6 +280,52 @@ def test_reading_a_queue(spark, tmp_path):
         assert sorted((row["quantity"], row["item"]) for row in written) == [(n, f"item {n}") for n in range(2000)]
 
 
+@pytest.mark.campaign
+@pytest.mark.timeout(480)
+@on_spark
+def test_reading_amazon_sqs(spark, tmp_path):
+    """At a local server, which the environment of Spark's processes knows nothing of."""
+    with sqs_server() as server:
+        client = server.client()
+        queue = client.create_queue(QueueName="orders")["QueueUrl"]
+        for n in range(100):
+            client.send_message(QueueUrl=queue, MessageBody=str(n))
+        local = f'region_name="us-east-1", endpoint_url="{server.url}"'
+        places = {
+            'region_name="eu-central-1"': local,
+            "/data": str(tmp_path / "data"),
+            "    orders = SqsSpout": "    orders = Local",
+            "class Shop(": f"class Local(SqsSpout):\n    def initialize(self, conf, context):\n"
+            f"        __import__('os').environ.update({CREDENTIALS!r})\n        super().initialize(conf, context)\n\n\n"
+            "class Shop(",
+        }
+        query = run(spark, "docs/SQS.md", places)["query"]
+        try:
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/data/shop") == 100)
+        finally:
+            query.stop()
+        assert query.exception() is None
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(480)
+@on_spark
+def test_reading_redis_streams(spark, tmp_path):
+    with redis_process(tmp_path) as redis:
+        client = Redis.from_url(redis.url)
+        for n in range(200):
+            client.xadd("returns" if n % 2 else "orders", {"item": f"item {n}", "quantity": n})
+        places = {"redis://localhost:6379/0": redis.url, "/data": str(tmp_path / "data")}
+        query = run(spark, "docs/REDIS_STREAMS.md", places)["query"]
+        try:
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/data/shop") == 200)
+        finally:
+            query.stop()
+        assert query.exception() is None
+        written = spark.read.parquet(f"{tmp_path}/data/shop").collect()
+        assert sorted((row["quantity"], row["item"]) for row in written) == [(n, f"item {n}") for n in range(200)]
+
+
 def test_the_spout_of_the_page_keeps_the_laws(shards):
     """Without Spark, as its check list advises."""
     names = run(None, "docs/WRITING_A_SPOUT.md", given=blocks(ROOT / "docs/WRITING_A_SPOUT.md", "python")[:2])
@@ -511,6 +558,8 @@ def test_every_python_block_belongs_to_a_test():
         "REST.md",
         "QUEUES.md",
         "DATA_SOURCES.md",
+        "SQS.md",
+        "REDIS_STREAMS.md",
         "MIGRATING.md",
         "TESTING.md",
         "COUNTERS.md",

@@ -18,11 +18,16 @@ from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
+from pystorm_source.spouts.redis_stream import RedisStreamOptions
 from pystorm_source.spouts.socket import SocketOptions
+from pystorm_source.spouts.sqs_options import SqsOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m docs.option_pages --write"
-ALL = (*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, KafkaOptions, RateOptions, SocketOptions)
+ALL = (
+    *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, KafkaOptions, RateOptions, RedisStreamOptions),
+    *(SocketOptions, SqsOptions),
+)
 
 
 @pytest.mark.parametrize(("path", "page"), option_pages.PAGES.items())
@@ -74,6 +79,9 @@ def test_defaults_are_the_defaults():
     assert parse(FilesOptions, defaults | {"path": "x"}) == FilesOptions(path="x")
     assert parse(JournalOptions, defaults) == JournalOptions()
     assert parse(SocketOptions, defaults | {"host": "x", "port": 1}) == SocketOptions(host="x", port=1)
+    redis = {"redis.url": "redis://x", "redis.streams": "y"}
+    assert parse(RedisStreamOptions, defaults | redis) == RedisStreamOptions(url="redis://x", streams="y")
+    assert parse(SqsOptions, defaults | {"sqs.queue": "x"}) == SqsOptions(queue="x")
     kafka = {"subscribe": "x", "kafka.bootstrap.servers": "x:1"}
     assert parse(KafkaOptions, defaults | kafka) == parse(KafkaOptions, kafka)
     keys = {key for table in ALL for key, field in fields_of(table).items() if not field.required}
