@@ -16,12 +16,16 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+from testbed.ports import free_port
+
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
 """What the environment of its clients must have: moto takes any."""
 
 
 class _Quiet(MotoRequestHandler):
+    disable_nagle_algorithm = True  # head and body are sent apart: the second would wait 40 ms for the client
+
     def log(self, type: str, message: str, *args: Any) -> None:
         """No line for each request."""
 
@@ -34,13 +38,15 @@ class SqsServer:
     ``most_at_once``: requests that were under way together.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int | None = None) -> None:
         self.calls: Counter[str] = Counter()
         self.refused: dict[str, str] = {}
         self.undeleted = self.most_at_once = self._now = 0
         self._lock = threading.Lock()
         self._app: Any = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server("127.0.0.1", port, self._answer, threaded=True, request_handler=_Quiet)
+        self._server = make_server(
+            "127.0.0.1", port or free_port(), self._answer, threaded=True, request_handler=_Quiet
+        )
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 

@@ -29,6 +29,8 @@ from pystorm_source.plan.stages import cut
 from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.spouts.redis_stream import RedisStreamOptions
+from pystorm_source.spouts.sqs_options import SqsOptions
 from pystorm_source.tuning.sweep import Sweep
 from pystorm_source.tuning.trial import TrialRunner
 from pystorm_source.worker import OutputPlan
@@ -88,6 +90,8 @@ HOLDERS: dict[Any, Any] = {
     "KafkaOptions": lambda: KafkaOptions(
         client={"bootstrap.servers": "shown:9092", **CLIENT}, subscribe="t", registry_client=CLIENT
     ),
+    "RedisStreamOptions": lambda: RedisStreamOptions(url=f"redis://:{SECRET}@shown:6379/0", streams="shown"),
+    "SqsOptions": lambda: SqsOptions(queue="shown", endpoint_url=f"https://shown:{SECRET}@host"),
     "DecodingOptions": lambda: DecodingOptions(registry_client=CLIENT),
     "JournalOptions": lambda: JournalOptions(path=f"s3://key:{SECRET}@bucket/shown"),
     "Login": lambda: Login(password=SECRET * 2),

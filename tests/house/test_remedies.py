@@ -28,7 +28,7 @@ def test_the_packages_of_an_extra_are_those_of_pyproject():
     for extra, packages in EXTRAS.items():
         command_line = set(EXTRAS["cli"]) if extra in WITHOUT_A_COMMAND else set()
         assert set(packages) == set(asked[extra]) - command_line, extra
-        assert all(re.fullmatch(r"[a-z-]+(\[[a-z]+\])?>=[\d.]+", package) for package in packages)
+        assert all(re.fullmatch(r"[a-z0-9-]+(\[[a-z]+\])?>=[\d.]+", package) for package in packages)
 
 
 def found_in(text: str) -> list[str]:

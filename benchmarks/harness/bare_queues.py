@@ -1,0 +1,156 @@
+"""Peers of ``sources``: the clients in a loop, and inside the plainest streaming source that Spark's Python API has.
+
+Imported by Spark's Python processes: imports nothing of the engine.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import get_context
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+PAGE = 1000
+"""Entries of a request to Redis, on all sides."""
+STREAMS = ("a", "b")
+Row = tuple[Any, ...]
+
+
+def sqs_client(url: str) -> Any:
+    import boto3
+
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    return boto3.client("sqs", endpoint_url=url, region_name="us-east-1", **keys)
+
+
+def delete(client: Any, queue: str, handles: Sequence[str]) -> None:
+    for at in range(0, len(handles), 10):
+        entries = [{"Id": str(n), "ReceiptHandle": handle} for n, handle in enumerate(handles[at : at + 10])]
+        client.delete_message_batch(QueueUrl=queue, Entries=entries)
+
+
+def drain_sqs(url: str, queue: str, _: int) -> int:
+    """Takes and deletes ten messages at a time until there are none; how many."""
+    client, taken = sqs_client(url), 0
+    while found := client.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages"):
+        delete(client, queue, [each["ReceiptHandle"] for each in found])
+        taken += len([each["Body"] for each in found])
+    return taken
+
+
+def drain_redis(url: str, _: str, number: int) -> int:
+    """Reads one stream to its end; how many entries."""
+    from redis import Redis
+
+    client, cursor, taken = Redis.from_url(url), b"0-0", 0
+    while found := client.xrange(STREAMS[number], min=b"(" + cursor, count=PAGE):
+        cursor = found[-1][0]
+        taken += len(found)
+    return taken
+
+
+def in_two_processes(drain: Callable[[str, str, int], int], url: str, queue: str, rows: int) -> float:
+    """Rows per second, from when both have started to when both are done."""
+    context = get_context("spawn")
+    ready, ended = context.Barrier(2), context.Queue()
+    processes = [context.Process(target=_drained, args=(drain, url, queue, n, ready, ended)) for n in range(2)]
+    for process in processes:
+        process.start()
+    spans = [ended.get(timeout=300) for _ in processes]
+    for process in processes:
+        process.join()
+    if sum(taken for taken, _, _ in spans) != rows:
+        raise RuntimeError(f"{[taken for taken, _, _ in spans]} rows instead of {rows}")
+    return rows / (max(end for _, _, end in spans) - min(start for _, start, _ in spans))
+
+
+def _drained(drain: Callable[[str, str, int], int], url: str, queue: str, number: int, ready: Any, ended: Any) -> None:
+    import boto3  # noqa: F401  not a part of what is measured
+    import redis  # noqa: F401
+
+    ready.wait(60)
+    began = time.monotonic()
+    taken = drain(url, queue, number)
+    ended.put((taken, began, time.monotonic()))
+
+
+class SqsReader(SimpleDataSourceStreamReader):
+    """Up to ``step`` messages a micro-batch, deleted when it is committed."""
+
+    def __init__(self, options: Any):
+        self.url, self.queue, self.step = options["url"], options["queue"], int(options["step"])
+        self.handles: list[str] = []
+        self.client: Any = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"n": 0}
+
+    def read(self, start: dict[str, int]) -> tuple[Iterator[Row], dict[str, int]]:
+        self.client = self.client or sqs_client(self.url)
+        rows: list[Row] = []
+        while len(rows) < self.step:
+            found = self.client.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages", [])
+            if not found:
+                break
+            rows += [(each["Body"],) for each in found]
+            self.handles += [each["ReceiptHandle"] for each in found]
+        return iter(rows), {"n": start["n"] + len(rows)}
+
+    def commit(self, end: dict[str, int]) -> None:
+        handles, self.handles = self.handles, []
+        delete(self.client, self.queue, handles)
+
+
+class RedisReader(SimpleDataSourceStreamReader):
+    """Up to ``step`` entries a micro-batch."""
+
+    def __init__(self, options: Any):
+        self.url, self.step = options["url"], int(options["step"])
+        self.client: Any = None
+
+    def initialOffset(self) -> dict[str, str]:
+        return dict.fromkeys(STREAMS, "0-0")
+
+    def read(self, start: dict[str, str]) -> tuple[Iterator[Row], dict[str, str]]:
+        from redis import Redis
+
+        self.client = self.client or Redis.from_url(self.url, decode_responses=True)
+        rows: list[Row] = []
+        end, open_ = dict(start), set(STREAMS)
+        while open_ and len(rows) < self.step:
+            for stream in sorted(open_):
+                found = self.client.xrange(stream, min=f"({end[stream]}", count=PAGE)
+                rows += [(stream, id, fields) for id, fields in found]
+                if found:
+                    end[stream] = found[-1][0]
+                else:
+                    open_.discard(stream)
+        return iter(rows), end
+
+
+class BareSqs(DataSource):
+    """``format("bare_sqs")``; options ``url``, ``queue`` and ``step``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bare_sqs"
+
+    def schema(self) -> str:
+        return "body string"
+
+    def simpleStreamReader(self, schema: object) -> SimpleDataSourceStreamReader:
+        return SqsReader(self.options)
+
+
+class BareRedis(DataSource):
+    """``format("bare_redis")``; options ``url`` and ``step``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bare_redis"
+
+    def schema(self) -> str:
+        return "stream string, id string, fields map<string,string>"
+
+    def simpleStreamReader(self, schema: object) -> SimpleDataSourceStreamReader:
+        return RedisReader(self.options)

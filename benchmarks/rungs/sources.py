@@ -1,0 +1,269 @@
+"""Rows per second of ready-made spouts without offsets through Spark, and how often an idle query asks.
+
+    idle-sqs, idle-redis   requests of a query whose source is empty, for each ``poll_seconds``
+    sqs                    SqsSpout → noop sink           against bare and simple
+    redis                  RedisStreamSpout → noop sink   against bare and simple
+    bare                   the client in a loop, in two processes
+    simple                 the client in a ``SimpleDataSourceStreamReader`` → noop sink
+
+SQS is moto's, one process of Python, which takes most of the time itself: messages are few, as its time for one grows
+with their number. Redis has two streams. Servers, Spark and Python share the cores. A figure of a query counts from the
+beginning of its first micro-batch with rows to the end of the last; its first run starts processes and is not counted.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from benchmarks.harness.bare_queues import (
+    STREAMS,
+    BareRedis,
+    BareSqs,
+    drain_redis,
+    drain_sqs,
+    in_two_processes,
+    sqs_client,
+)
+from benchmarks.harness.ladder import Settings
+from benchmarks.harness.record import ROOT, Record, record
+from benchmarks.harness.spark_session import spark_session
+from pystorm_source import read_stream
+from pystorm_source.api import Topology
+from pystorm_source.spouts import RedisStreamSpout, SqsSpout
+from testbed.ports import free_port
+from testbed.sqs_server import CREDENTIALS, REGION, sqs_server
+from testbed.uncontrolled import UNCONTROLLED
+
+SQS_ROWS, REDIS_ROWS = 2_000, 400_000
+MICRO_BATCHES = 4
+"""Of a query. Fewer: the end of the last one weighs too much. More: what Spark needs around each does."""
+IDLE_SECONDS = 10.0
+ASKED = {"bare": 0.7, "simple": 3.0}
+PEERS = {"bare": "the client in two processes", "simple": "the client in a SimpleDataSourceStreamReader"}
+
+
+class BodySpout(SqsSpout):
+    """The column of the peer."""
+
+    outputs = ["body string"]
+
+
+class Messages(Topology):
+    messages = BodySpout.spec()
+
+
+class Entries(Topology):
+    entries = RedisStreamSpout.spec()
+
+
+class Queue:
+    """SQS in a process of its own."""
+
+    drain = staticmethod(drain_sqs)
+    simple = BareSqs.name()
+
+    def __init__(self, url: str, rows: int):
+        self.url, self.rows = url, rows
+        self._client = sqs_client(url)
+        self.queue = self._made()
+
+    def _made(self) -> str:
+        name = f"benchmark-{uuid.uuid4().hex}"
+        return str(self._client.create_queue(QueueName=name, Attributes={"VisibilityTimeout": "600"})["QueueUrl"])
+
+    def fill(self) -> None:
+        self.queue = self._made()  # SQS empties a queue once a minute at most
+        for at in range(0, self.rows, 10):
+            entries = [{"Id": str(n), "MessageBody": f"message {at + n}"} for n in range(10)]
+            self._client.send_message_batch(QueueUrl=self.queue, Entries=entries)
+
+    def frame(self, spark: Any, folder: Path, step: int) -> Any:
+        options = {"sqs.queue": self.queue, "sqs.endpoint_url": self.url, "sqs.region_name": REGION}
+        return _frame(spark, Messages, folder, step, options)
+
+
+class Streams:
+    """Two streams of a Redis."""
+
+    drain = staticmethod(drain_redis)
+    simple = BareRedis.name()
+    queue = ""
+
+    def __init__(self, url: str, rows: int):
+        self.url, self.rows = url, rows
+
+    def fill(self) -> None:
+        with Redis.from_url(self.url) as client:
+            if sum(map(client.xlen, STREAMS)) == self.rows:
+                return  # reading takes nothing away
+            for at in range(0, self.rows, 2000):
+                with client.pipeline(transaction=False) as pipe:
+                    for n in range(at, min(at + 2000, self.rows)):
+                        pipe.xadd(STREAMS[n % 2], {"item": f"item {n}", "quantity": n})
+                    pipe.execute()
+
+    def frame(self, spark: Any, folder: Path, step: int) -> Any:
+        options = {"redis.url": self.url, "redis.streams": ",".join(STREAMS)}
+        return _frame(spark, Entries, folder, step, options)
+
+
+def _frame(spark: Any, topology: type[Topology], folder: Path, step: int, options: dict[str, Any]) -> Any:
+    options = {"journal.path": str(folder / "journal"), "maxOffsetsPerTrigger": step, **options}
+    return read_stream(spark, topology, options={**options, **UNCONTROLLED})
+
+
+def run(settings: Settings) -> Iterator[Record]:
+    """All sides of each case in turn, then the idle queries."""
+    shrink = 20 if settings.quick else 1
+    os.environ.update(CREDENTIALS)  # before Spark's processes start
+    with spark_session() as (spark, folder), redis_url(folder) as redis:
+        for source in (BareSqs, BareRedis):
+            spark.dataSource.register(source)
+        if settings.wants("sqs"):
+            with sqs_url() as url:
+                yield from throughput("sqs", Queue(url, SQS_ROWS // shrink), spark, folder, settings)
+        if settings.wants("redis"):
+            yield from throughput("redis", Streams(redis, REDIS_ROWS // shrink), spark, folder, settings)
+        for name, idle in (("idle-sqs", idle_sqs), ("idle-redis", idle_redis)):
+            if settings.wants(name):
+                seconds = IDLE_SECONDS / (4 if settings.quick else 1)
+                calls = [idle(spark, folder, redis, seconds) for _ in range(settings.runs_of(3))]
+                yield record("sources", name, calls, "requests/poll", asked=1.1, less_is_better=True)
+
+
+def throughput(name: str, world: Any, spark: Any, folder: Path, settings: Settings) -> Iterator[Record]:
+    sides: dict[str, Callable[[], float]] = {"ours": lambda: of_query(spark, world, folder, world.frame)}
+    if settings.peers:
+        sides["simple"] = lambda: of_query(spark, world, folder, simple)
+        sides["bare"] = lambda: in_two_processes(world.drain, world.url, world.queue, world.rows)
+
+    def simple(spark: Any, folder: Path, step: int) -> Any:
+        reader = spark.readStream.format(world.simple).option("url", world.url).option("queue", world.queue)
+        return reader.option("step", step).load()
+
+    seen: dict[str, list[float]] = defaultdict(list)
+    for number in range(1 + settings.runs_of(5)):
+        for side, measured in sides.items():
+            world.fill()
+            rate = measured()
+            if number > 0:
+                seen[side].append(rate)
+    for side, asked in ASKED.items() if settings.peers else (("", None),):
+        yield record(
+            "sources",
+            f"{name} / {side}" if side else name,
+            seen["ours"],
+            "rows/s",
+            peer=PEERS.get(side),
+            peer_values=seen.get(side, ()),
+            asked=asked,
+            rows=world.rows,
+        )
+
+
+def of_query(spark: Any, world: Any, folder: Path, frame: Callable[[Any, Path, int], Any]) -> float:
+    """Rows per second of a new query that reads all there is."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    writer = frame(spark, place, world.rows // MICRO_BATCHES).writeStream.format("noop")
+    query = writer.option("checkpointLocation", str(place / "checkpoint")).start()
+    try:
+        done = waited(query, lambda: _with_rows(query, world.rows))
+    finally:
+        query.stop()
+    last = done[-1]
+    return world.rows / (_seconds(last) + last["durationMs"]["triggerExecution"] / 1000 - _seconds(done[0]))
+
+
+def _with_rows(query: Any, rows: int) -> list[Any]:
+    done = [each for each in query.recentProgress if each["numInputRows"] > 0]
+    return done if sum(each["numInputRows"] for each in done) >= rows else []
+
+
+def waited(query: Any, is_done: Callable[[], Any]) -> Any:
+    """The value of ``is_done`` once it is true. Raises what the query raises."""
+    end = time.monotonic() + 300
+    while not (value := is_done()):
+        if query.exception() is not None:
+            raise query.exception()
+        if time.monotonic() > end:
+            raise RuntimeError(f"not done in 5 minutes: {query.lastProgress}")
+        time.sleep(0.1)
+    return value
+
+
+def idle_sqs(spark: Any, folder: Path, redis: str, seconds: float) -> float:
+    with sqs_server() as server:
+        world = Queue(server.url, 0)
+        return idle(spark, world, folder, lambda: server.calls["ReceiveMessage"], seconds)
+
+
+def idle_redis(spark: Any, folder: Path, redis: str, seconds: float) -> float:
+    """Of one stream, which is empty."""
+    with Redis.from_url(redis) as client:
+        client.flushall()
+        world = Streams(redis, 0)
+        calls = lambda: client.info("commandstats").get("cmdstat_xrange", {"calls": 0})["calls"]  # noqa: E731
+        return idle(spark, world, folder, calls, seconds) / len(STREAMS)
+
+
+def idle(spark: Any, world: Any, folder: Path, calls: Callable[[], int], seconds: float) -> float:
+    """Requests for each ``poll_seconds``, which is 1, from the third on."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    writer = world.frame(spark, place, 1000).writeStream.format("noop")
+    before = calls()
+    query = writer.option("checkpointLocation", str(place / "checkpoint")).start()
+    try:
+        waited(query, lambda: calls() >= before + 2)
+        begun, began = calls(), time.monotonic()
+        time.sleep(seconds)
+        return (calls() - begun) / (time.monotonic() - began)
+    finally:
+        query.stop()
+
+
+@contextmanager
+def sqs_url() -> Iterator[str]:
+    command = [sys.executable, "-m", "testbed.sqs_server"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdin is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+
+
+@contextmanager
+def redis_url(folder: Path) -> Iterator[str]:
+    port = free_port()
+    settings = {"port": port, "bind": "127.0.0.1", "save": "", "dir": folder}
+    parts = [str(part) for key, value in settings.items() for part in (f"--{key}", value)]
+    with subprocess.Popen(["redis-server", *parts], stdout=subprocess.DEVNULL) as process, Redis(port=port) as client:
+        end = time.monotonic() + 20
+        while True:
+            try:
+                client.ping()
+                break
+            except RedisError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+        try:
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            process.terminate()
+
+
+def _seconds(progress: Any) -> float:
+    return datetime.fromisoformat(progress["timestamp"]).timestamp()
