@@ -160,15 +160,26 @@ def _column(name: str, ddl: str | None) -> Callable[[str, _Entries], list[Any]]:
     if name == "id":
         return lambda stream, entries: [id.decode() for id, _ in entries]
     if name == "fields":
-        return lambda stream, entries: [
-            {_text(key): _text(value) for key, value in fields.items()} for _, fields in entries
-        ]
+        return _all_fields
     key, type = name.encode(), pa.string() if ddl is None else field_type(ddl, f"field {name!r}")
     return lambda stream, entries: _converted([fields.get(key) for _, fields in entries], type)
 
 
+class _Names(dict[bytes, str]):
+    """Names of fields as text, each decoded once: a page has few of them, a thousand times."""
+
+    def __missing__(self, name: bytes) -> str:
+        text = self[name] = _text(name)
+        return text
+
+
+def _all_fields(stream: str, entries: _Entries) -> list[Any]:
+    names = _Names()
+    return [{names[name]: str(value, "utf-8", "replace") for name, value in fields.items()} for _, fields in entries]
+
+
 def _text(value: bytes) -> str:
-    return value.decode(errors="replace")
+    return str(value, "utf-8", "replace")
 
 
 def _converted(values: list[bytes | None], type: pa.DataType) -> list[Any]:
