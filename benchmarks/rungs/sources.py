@@ -6,8 +6,7 @@
     bare                   the client in a loop, in two processes
     simple                 the client in a ``SimpleDataSourceStreamReader`` → noop sink
 
-SQS is moto's, one process of Python, which takes most of the time itself: messages are few, as its time for one grows
-with their number. Redis has two streams. Servers, Spark and Python share the cores. A figure of a query counts from the
+SQS is moto's, one process of Python, which takes most of the time itself: messages are few. Redis has two streams. Servers, Spark and Python share the cores. A figure of a query counts from the
 beginning of its first micro-batch with rows to the end of the last; its first run starts processes and is not counted.
 """
 
@@ -46,7 +45,8 @@ from testbed.ports import free_port
 from testbed.sqs_server import CREDENTIALS, REGION, sqs_server
 from testbed.uncontrolled import UNCONTROLLED
 
-SQS_ROWS, REDIS_ROWS = 2_000, 400_000
+SQS_ROWS, REDIS_ROWS = 400, 200_000
+"""Of moto more take minutes to send: its time for one message grows with their number."""
 MICRO_BATCHES = 4
 """Of a query. Fewer: the end of the last one weighs too much. More: what Spark needs around each does."""
 IDLE_SECONDS = 10.0
@@ -126,7 +126,7 @@ def _frame(spark: Any, topology: type[Topology], folder: Path, step: int, option
 
 def run(settings: Settings) -> Iterator[Record]:
     """All sides of each case in turn, then the idle queries."""
-    shrink = 20 if settings.quick else 1
+    shrink = 10 if settings.quick else 1
     os.environ.update(CREDENTIALS)  # before Spark's processes start
     with spark_session() as (spark, folder), redis_url(folder) as redis:
         for source in (BareSqs, BareRedis):
