@@ -6,8 +6,9 @@
     bare                   the client in a loop, in two processes
     simple                 the client in a ``SimpleDataSourceStreamReader`` → noop sink
 
-SQS is moto's, one process of Python, which takes most of the time itself: messages are few. Redis has two streams. Servers, Spark and Python share the cores. A figure of a query counts from the
-beginning of its first micro-batch with rows to the end of the last; its first run starts processes and is not counted.
+SQS is moto's, one process of Python, which takes most of the time itself: messages are few. Redis has two streams.
+Servers, Spark and Python share the cores. A figure of a query counts from the beginning of its first micro-batch with
+rows to the end of the last; its first run starts processes and is not counted.
 """
 
 import os
