@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pystorm_source.api.stream import Stream
+
 
 class PolledRows:
     """The rows of one such spout, which has a ``clock`` and ``poll_seconds``."""
@@ -13,7 +15,9 @@ class PolledRows:
         options = spout._pystorm_options
         wished = None if options is None else options.spout_poll_seconds
         self._poll_seconds: float = spout.poll_seconds if wished is None else wished
-        self._fields = next(stream.fields for stream in spout._streams() if stream.name == "default")
+        # Of the instance: a ready-made spout may have got them by its config.
+        streams = Stream.all_of(spout.outputs, given_by=type(spout).__name__)
+        self._fields = next(stream.fields for stream in streams if stream.name == "default")
 
     def _emit(self, rows: Iterable[Any]) -> None:
         """All of them, also behind one that does not fit: the source does not give the others again."""
