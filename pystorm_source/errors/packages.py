@@ -13,6 +13,7 @@ _COMMAND_LINE = ("rich>=13", "typer>=0.12")
 EXTRAS = {
     "cli": _COMMAND_LINE,
     "draw": ("cairosvg>=2.7",),
+    "http": ("urllib3>=2",),
     "kafka": ("confluent-kafka>=2.6",),
     "tune": ("matplotlib>=3.8",),
     "prometheus": ("prometheus-client>=0.20",),

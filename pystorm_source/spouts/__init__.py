@@ -1,6 +1,7 @@
 """Ready-made spouts; one contract, a file each."""
 
 from pystorm_source.spouts.files import DeadLetterSpout, FilesSpout
+from pystorm_source.spouts.http import HttpSpout
 from pystorm_source.spouts.kafka import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.memory import MemorySpout
 from pystorm_source.spouts.rate import RateSpout
@@ -11,6 +12,7 @@ from pystorm_source.spouts.sqs import SqsSpout
 __all__ = [
     "DeadLetterSpout",
     "FilesSpout",
+    "HttpSpout",
     "KafkaBatchSpout",
     "KafkaSpout",
     "MemorySpout",

@@ -16,6 +16,7 @@ from pystorm_source.options.typed import ReadOptions
 from pystorm_source.options.wait_strategy import check_wait_strategies
 from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.files.options import FilesOptions
+from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
 from pystorm_source.spouts.redis_stream import RedisStreamOptions
@@ -25,8 +26,8 @@ from pystorm_source.spouts.sqs_options import SqsOptions
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m docs.option_pages --write"
 ALL = (
-    *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, KafkaOptions, RateOptions, RedisStreamOptions),
-    *(SocketOptions, SqsOptions),
+    *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, HttpOptions, KafkaOptions, RateOptions),
+    *(RedisStreamOptions, SocketOptions, SqsOptions),
 )
 
 
@@ -77,6 +78,7 @@ def test_defaults_are_the_defaults():
     assert parse(SourceOptions, defaults) == SourceOptions()
     assert parse(RateOptions, defaults) == RateOptions()
     assert parse(FilesOptions, defaults | {"path": "x"}) == FilesOptions(path="x")
+    assert parse(HttpOptions, defaults) == parse(HttpOptions, {})
     assert parse(JournalOptions, defaults) == JournalOptions()
     assert parse(SocketOptions, defaults | {"host": "x", "port": 1}) == SocketOptions(host="x", port=1)
     redis = {"redis.url": "redis://x", "redis.streams": "y"}

@@ -18,6 +18,8 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)", re.DOTALL)
 class FilesOptions(Options, frozen=True, kw_only=True):
     """What ``FilesSpout`` reads, and how. Set by ``FilesSpout.spec``, in a config, or as options of the reader."""
 
+    further = ("files.encoding.errors", "files.delimiter", "files.null")
+
     path: Annotated[
         str, Meta(min_length=1, description="Directory, file or glob (** crosses directories) that FilesSpout follows.")
     ]

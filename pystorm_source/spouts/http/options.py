@@ -1,0 +1,260 @@
+"""Options of ``HttpSpout``. Those that say what an API looks like may be attributes of the class, too."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+from urllib.parse import quote_plus, urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError, given
+from pystorm_source.errors.redaction import without_credentials
+from pystorm_source.options import Options, fields_of, parse
+
+OF_THE_CLASS = (
+    "url",
+    "rows_at",
+    "paging",
+    "next_at",
+    "more_at",
+    "parameter",
+    "limit_parameter",
+    "first",
+    "overlap",
+    "body_format",
+    "partition_names",
+)
+"""Fields that are attributes of ``HttpSpout``. No secret is among them: code is shown and pickled."""
+
+
+class HttpOptions(Options, frozen=True, kw_only=True):
+    """Options of HttpSpout: set by ``HttpSpout.spec``, in a config, or as options of the reader."""
+
+    further = (
+        "http.more",
+        "http.parameter",
+        "http.limit.parameter",
+        "http.first",
+        "http.overlap",
+        "http.format",
+        "http.partitions",
+        "http.user",
+        "http.password",
+        "http.auth.header.*",
+        "http.header.*",
+        "http.oauth.url",
+        "http.oauth.client.id",
+        "http.oauth.client.secret",
+        "http.oauth.scope",
+        "http.connect.timeout.millis",
+        "http.read.timeout.millis",
+        "http.ca.file",
+        "http.verify",
+    )
+    takes_json = frozenset({"http.partitions"})
+
+    url: Annotated[
+        str, Meta(description="Address of the first page; {partition} in it is replaced by the partition's name.")
+    ] = msgspec.field(name="http.url", default="")
+    rows_at: Annotated[
+        str, Meta(description="Path of the rows in a page of JSON, such as data.items. Empty: the page is the list.")
+    ] = msgspec.field(name="http.rows", default="")
+    paging: Annotated[
+        Literal["none", "cursor", "link", "offset", "page", "since"],
+        Meta(
+            description="How the next page is asked for. none: there is one, which grows. cursor: by a token or an "
+            "address in the page. link: by its header Link. offset, page: by counting rows or pages. since: by a field "
+            "of the last row."
+        ),
+    ] = msgspec.field(name="http.paging", default="none")
+    next_at: Annotated[
+        str, Meta(description="cursor: path of the token or address in the page. since: path of the field in a row.")
+    ] = msgspec.field(name="http.next", default="")
+    more_at: Annotated[
+        str, Meta(description="Path of the field of a page that is true if there are more rows now. Empty: no such.")
+    ] = msgspec.field(name="http.more", default="")
+    parameter: Annotated[
+        str | None,
+        Meta(description="Parameter of the query that says where the page begins. Without it the name of the paging."),
+    ] = msgspec.field(name="http.parameter", default=None)
+    limit_parameter: Annotated[
+        str, Meta(description="Parameter of the query that says how many rows a page has. Empty: none is sent.")
+    ] = msgspec.field(name="http.limit.parameter", default="limit")
+    first: Annotated[
+        str | None,
+        Meta(description="Its value in the first request. Without it 0 for offset, 1 for page, else it is not sent."),
+    ] = msgspec.field(name="http.first", default=None)
+    overlap: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="since: how far each request goes back, in numbers, or in seconds of a time. Needs `remembered`"
+            " in the class.",
+        ),
+    ] = msgspec.field(name="http.overlap", default=0.0)
+    body_format: Annotated[
+        Literal["json", "ndjson", "csv"],
+        Meta(description="What a page is: a JSON document, a JSON object per line, or CSV with a header."),
+    ] = msgspec.field(name="http.format", default="json")
+    partition_names: Annotated[
+        str, Meta(description="Partitions that are read, separated by commas or as a JSON list.")
+    ] = msgspec.field(name="http.partitions", default="")
+    token: Annotated[str | None, Meta(description="Sent as a bearer token.")] = msgspec.field(
+        name="http.token", default=None
+    )
+    user: Annotated[str | None, Meta(description="User for HTTP's basic authentication.")] = msgspec.field(
+        name="http.user", default=None
+    )
+    password: Annotated[str | None, Meta(description="Password of this user.")] = msgspec.field(
+        name="http.password", default=None
+    )
+    auth_headers: Annotated[
+        dict[str, str] | None,
+        Meta(description="Headers with a secret, such as http.auth.header.X-Api-Key: they are never shown."),
+    ] = msgspec.field(name="http.auth.header.*", default=None)
+    headers: Annotated[
+        dict[str, str] | None, Meta(description="Further headers, such as http.header.Accept-Language.")
+    ] = msgspec.field(name="http.header.*", default=None)
+    oauth_url: Annotated[
+        str | None,
+        Meta(description="Where OAuth 2 gives a token for client credentials. It is renewed before it expires."),
+    ] = msgspec.field(name="http.oauth.url", default=None)
+    oauth_client: Annotated[str | None, Meta(description="The client's id there.")] = msgspec.field(
+        name="http.oauth.client.id", default=None
+    )
+    oauth_secret: Annotated[str | None, Meta(description="The client's secret.")] = msgspec.field(
+        name="http.oauth.client.secret", default=None
+    )
+    oauth_scope: Annotated[str, Meta(description="The scope of the token. Empty: none is asked for.")] = msgspec.field(
+        name="http.oauth.scope", default=""
+    )
+    connect_millis: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds that connecting may take.")] = (
+        msgspec.field(name="http.connect.timeout.millis", default=5000)
+    )
+    read_millis: Annotated[
+        int,
+        Meta(ge=1, le=600_000, description="Milliseconds without a byte of the answer until it is asked for again."),
+    ] = msgspec.field(name="http.read.timeout.millis", default=30_000)
+    ca_file: Annotated[
+        str | None, Meta(description="File of certificates that the server's is checked by. Without it the system's.")
+    ] = msgspec.field(name="http.ca.file", default=None)
+    verify: Annotated[bool, Meta(description="Whether the server's certificate is checked.")] = msgspec.field(
+        name="http.verify", default=True
+    )
+
+    def __post_init__(self) -> None:
+        ways = {
+            "http.token": self.token is not None,
+            "http.user": self.user is not None or self.password is not None,
+            "http.oauth.url": any((self.oauth_url, self.oauth_client, self.oauth_secret)),
+        }
+        chosen = [key for key, is_given in ways.items() if is_given]
+        if len(chosen) > 1:
+            raise OptionError(
+                "options http.token, http.user and http.oauth.* are three ways to sign in: set one of them. "
+                f"Given: {chosen!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
+        needed = {
+            "http.user": (self.user, self.password),
+            "http.oauth.url": (self.oauth_url, self.oauth_client, self.oauth_secret),
+        }
+        if chosen and not all(needed.get(chosen[0], (True,))):
+            also = "http.password" if chosen == ["http.user"] else "http.oauth.client.id and http.oauth.client.secret"
+            raise OptionError(
+                f"option {chosen[0]!r} needs {also} beside it, and they need it. Given: only a part of them",
+                code="PYSTORM_MISSING_OPTION",
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """The partitions. Raises OptionError for JSON that is no list of texts."""
+        text = self.partition_names.strip()
+        if not text.startswith("["):
+            return [name.strip() for name in text.split(",") if name.strip()]
+        try:
+            return msgspec.json.decode(text, type=list[str])
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise _wrong("http.partitions", 'is a list of names, such as ["north", "south"]', text) from None
+
+    @staticmethod
+    def own_headers(given: Mapping[str, str] | None) -> dict[str, str]:
+        """As they are usually written: keys of options come in lower case."""
+        return {key.title(): value for key, value in (given or {}).items()}
+
+    @property
+    def secrets(self) -> list[str]:
+        """What no cursor may hold."""
+        found = [self.token, self.password, self.oauth_secret, *(self.auth_headers or {}).values()]
+        texts = [text for text in found if text]
+        return [*texts, *map(quote_plus, texts)]
+
+    @property
+    def secret_headers(self) -> list[str]:
+        """Their names: they stay behind when a service sends a request to another host."""
+        return ["Authorization", "Cookie", "Proxy-Authorization", *(self.auth_headers or {})]
+
+
+def options_of(spout: Any, conf: Mapping[str, Any]) -> HttpOptions:
+    """Those of the configuration; what it does not have, of the class. Raises OptionError."""
+    have = {key.lower() for key in conf}
+    own = {
+        key: getattr(spout, field.name)
+        for key, field in fields_of(HttpOptions).items()
+        if field.name in OF_THE_CLASS and key.lower() not in have
+    }
+    if isinstance(names := own.get("http.partitions"), (list, tuple)):
+        own["http.partitions"] = json.dumps(list(names))
+    options = parse(HttpOptions, {**own, **conf})
+    _check_address("http.url", options.url)
+    if options.oauth_url is not None:
+        _check_address("http.oauth.url", options.oauth_url)
+    if options.names and "{partition}" not in options.url:
+        raise _wrong("http.url", "has {partition} in it if there are http.partitions", shown_address(options.url))
+    if options.paging in ("cursor", "since") and not options.next_at:
+        raise OptionError(
+            f"option 'http.next' is needed: where http.paging={options.paging} finds the next page. Given: nothing",
+            code="PYSTORM_MISSING_OPTION",
+        )
+    if options.paging == "cursor" and options.body_format != "json":
+        raise OptionError(
+            "http.paging=cursor finds the next page in a JSON document: take another paging, or http.format=json. "
+            f"Given: http.format={options.body_format}",
+            code="PYSTORM_OPTIONS_CONFLICT",
+        )
+    if options.paging in ("offset", "page") and not (options.first or "0").isdecimal():
+        raise _wrong("http.first", f"is a whole number for http.paging={options.paging}", given(options.first))
+    if options.overlap and (options.paging != "since" or not spout.remembered):
+        raise OptionError(
+            "option 'http.overlap' is for http.paging=since in a class that sets `remembered`: else rows would come "
+            f"again. Given: {options.overlap:g}",
+            code="PYSTORM_OPTIONS_CONFLICT",
+        )
+    return options
+
+
+def shown_address(url: str) -> str:
+    """An address as messages may show it: without user, password and query, which may hold a key."""
+    return given(without_credentials(url))
+
+
+def _check_address(key: str, url: str) -> None:
+    try:
+        found = urlsplit(url)
+        is_address = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        code = "PYSTORM_INVALID_OPTION" if url else "PYSTORM_MISSING_OPTION"
+        raise OptionError(
+            f"option {key!r} is the address of an API, such as https://example.org/v1/rows. "
+            f"Given: {shown_address(url) if url else 'nothing'}",
+            code=code,  # type: ignore[arg-type]
+        )
+    if "@" in found.netloc:
+        raise _wrong(key, "has no user or password in it: set http.user and http.password", shown_address(url))
+
+
+def _wrong(key: str, what: str, shown: str) -> OptionError:
+    return OptionError(f"option {key!r} {what}. Given: {shown}", code="PYSTORM_INVALID_OPTION")
