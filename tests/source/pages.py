@@ -49,7 +49,7 @@ class Answers(BaseHTTPRequestHandler):
         self.say(200, sorted(found, key=lambda row: row["id"])[: min(int(asked["limit"]), server.most)])
 
     def say(self, status, answer, headers=None):
-        body = json.dumps(answer).encode()
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
