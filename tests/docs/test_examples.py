@@ -25,6 +25,7 @@ from testbed.sqs_server import CREDENTIALS, sqs_server
 from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, Block, blocks, pages
 from tests.source.pages import pages as rest_pages
+from tests.spouts.http.api import api as http_api
 from tests.states.redis_process import redis_process
 
 on_spark = pytest.mark.spark
@@ -257,6 +258,19 @@ def test_a_python_data_source():
     rows = [at for (at,) in run_topology(names["Clock"]).rows("seconds")]
     assert len(rows) >= 5
     assert rows == list(range(rows[0], rows[0] + len(rows)))
+@on_spark
+def test_reading_an_http_api(spark, tmp_path):
+    with http_api() as server:
+        server.most = 100
+        server.tokens = {"Bearer the token of the API"}
+        server.fill(250)
+        server.rows[""] = [{"id": row["id"], "title": row["text"]} for row in server.rows[""]]
+        query = run(spark, "docs/HTTP.md", {"https://example.org": server.url, "/data": str(tmp_path)})["query"]
+        try:
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/desk") == 250)
+        finally:
+            query.stop()
+        assert query.exception() is None
 
 
 @pytest.mark.campaign
@@ -556,6 +570,7 @@ def test_every_python_block_belongs_to_a_test():
         "LOGGING.md",
         "WRITING_A_SPOUT.md",
         "REST.md",
+        "HTTP.md",
         "QUEUES.md",
         "DATA_SOURCES.md",
         "SQS.md",
