@@ -258,6 +258,8 @@ def test_a_python_data_source():
     rows = [at for (at,) in run_topology(names["Clock"]).rows("seconds")]
     assert len(rows) >= 5
     assert rows == list(range(rows[0], rows[0] + len(rows)))
+
+
 @on_spark
 def test_reading_an_http_api(spark, tmp_path):
     with http_api() as server:

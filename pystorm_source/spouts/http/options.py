@@ -32,6 +32,8 @@ class HttpOptions(Options, frozen=True, kw_only=True):
     """Options of HttpSpout: set by ``HttpSpout.spec``, in a config, or as options of the reader."""
 
     further = (
+        "http.rows",
+        "http.next",
         "http.more",
         "http.parameter",
         "http.limit.parameter",

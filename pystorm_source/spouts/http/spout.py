@@ -80,7 +80,7 @@ class HttpSpout(CursorSpout):
     overlap: ClassVar[float] = 0.0
     body_format: ClassVar[str] = "json"
     partition_names: ClassVar[Sequence[str]] = ()
-    page_rows: ClassVar[int] = 100
+    page_rows: int = 100
 
     @classmethod
     def spec(
