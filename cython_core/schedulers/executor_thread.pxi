@@ -89,6 +89,9 @@ cdef class ThreadsRun:
         for thread in self.threads:
             if not ps_parker_is_parked(&thread.parker.place):
                 return False
+            # Its callbacks run in the loop's sleep. Time that passes meanwhile would end what they are about to answer.
+            if thread.timed_loop is not None and not thread.timed_loop.rests:
+                return False
         return True
 
     cdef int fail(self, object error) except -1:
@@ -302,6 +305,7 @@ cdef class ExecutorThread:
         if full is not None:
             full.blocked().append(self.parker)
         if in_loop:
+            self.timed_loop = self.requests.loop if self.run.manual and self.requests.loop.has_callbacks else None
             ps_parker_write_to(&self.parker.place, self.requests.loop.wake_fd)
         ps_parker_prepare(&self.parker.place)
         # Order: prepared, then looked once more.
@@ -320,6 +324,7 @@ cdef class ExecutorThread:
                     self.sleep_by(strategy, most, full)
         finally:  # also if a request exits: the loop's file may be another one's when the thread is woken next
             ps_parker_cancel(&self.parker.place)
+            self.timed_loop = None
             if in_loop:
                 ps_parker_write_to(&self.parker.place, -1)
             if full is not None and self.parker in full.blocked():

@@ -91,6 +91,7 @@ cdef class ExecutorThread:
     cdef readonly object thread
     cdef readonly bint busy                  # in a turn or in a call that was handed over
     cdef bint in_loop                        # sleeps in the event loop, whose callbacks are the component's
+    cdef object timed_loop                   # the loop that it sleeps in by a clock of the kit's, or None
     cdef unsigned long long turns            # that have begun, with the calls that were handed over
     cdef unsigned long long run_said         # the number that its context says
     cdef object handed                       # deque of Calls

@@ -51,6 +51,7 @@ class EventLoop:
     without coroutines, which waits for links alone, has a LinkWait instead."""
 
     has_callbacks = True  # which may be a component's, and may last
+    rests = True  # by the machine's clock; time passes whether it does or not
 
     def __init__(self, kind: Literal["auto", "asyncio", "uvloop"] = "auto"):
         self._kind = kind

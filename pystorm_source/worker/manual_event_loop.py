@@ -35,6 +35,11 @@ class ManualEventLoop(EventLoop):
         return self._timed().waits_for_world()
 
     @property
+    def rests(self) -> bool:  # type: ignore[override]
+        """Whether a wait sleeps: no callback runs or is about to. Any thread may ask."""
+        return self._timed().looks.rests
+
+    @property
     def is_ready(self) -> bool:
         """Whether a turn would run a callback, without the clock being advanced."""
         return self._timed().is_ready()
@@ -108,6 +113,7 @@ class _TimedSelector(selectors.DefaultSelector):
         self._loop = loop
         self._clock = clock
         self.others = others
+        self.rests = False
         self._machine = SystemClock()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -118,7 +124,9 @@ class _TimedSelector(selectors.DefaultSelector):
             self._clock.sleep(timeout)
             return []
         began, shown = self._machine.monotonic(), self._clock.monotonic()
+        self.rests = True
         ready = super().select(LOOK_SECONDS)
+        self.rests = False
         passed = self._machine.monotonic() - began - (self._clock.monotonic() - shown)
         if passed > 0 and self._loop.waits_for_world():
             self._clock.sleep(passed)
