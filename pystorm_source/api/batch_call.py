@@ -11,7 +11,7 @@ Threading law: all runs in the thread that turns the loop.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar, copy_context
 from typing import Any, Protocol
 
@@ -54,11 +54,13 @@ class Row:
 
 
 class BatchCall:
-    """One call for these rows: ``limit`` in ``process_batch`` finds it in its context."""
+    """One call for these rows: ``limit`` in ``process_batch`` finds it in its context. ``following``: begins when this
+    one has ended."""
 
-    def __init__(self, bolt: GathersRows, rows: list[Row]):
+    def __init__(self, bolt: GathersRows, rows: list[Row], following: "BatchCall | None" = None):
         self.bolt = bolt
         self.rows = rows
+        self.following = following
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -79,13 +81,21 @@ class BatchCall:
                 row.paused = False
                 resume_request(row.request)
 
-    def halves(self) -> Iterator["BatchCall"]:
-        """Two calls for half of the rows each, without those that were given up meanwhile."""
-        rows = [row for row in self.rows if not row.answer.done()]
-        middle = (len(rows) + 1) // 2
-        for part in (rows[:middle], rows[middle:]):
-            if part:
-                yield BatchCall(self.bolt, part)
+    def halve(self) -> None:
+        """Two calls follow, for half of the rows each: one after the other, or the service is asked twice as often."""
+        middle = (len(self.rows) + 1) // 2
+        second = BatchCall(self.bolt, self.rows[middle:], self.following)
+        self.following = BatchCall(self.bolt, self.rows[:middle], second)
+
+    def without_given_up(self) -> "BatchCall | None":
+        """This call, or the first one behind it, that has rows whose answer is awaited, for these rows alone."""
+        call: BatchCall | None = self
+        while call is not None:
+            call.rows = [row for row in call.rows if not row.answer.done()]
+            if call.rows:
+                break
+            call = call.following
+        return call
 
     def answered(self, answers: Any) -> None:
         """``process_batch`` has returned."""
@@ -164,17 +174,19 @@ class RowBatches:
         if rows:
             self._begin(BatchCall(self._bolt, rows))
 
-    def _begin(self, call: BatchCall) -> "asyncio.Task[None]":
+    def _begin(self, call: BatchCall) -> None:
         for row in call.rows:
             self._calls[row] = call
         # Order: without the request of the row that came last, to which all that is emitted would belong.
         context = copy_context()
         context.run(request_variable.set, None)
         call.task = asyncio.get_running_loop().create_task(self._make(call), context=context)
-        return call.task
 
     async def _make(self, call: BatchCall) -> None:
-        """Never raises: what a call raises is of its rows."""
+        """Never raises: what a call raises is of its rows.
+
+        Order: its task ends in the step in which the rows are answered. The run may end then, and the loop with it.
+        """
         call.resume()
         _CALL.set(call)
         bolt = self._bolt
@@ -183,10 +195,12 @@ class RowBatches:
             call.answered(await bolt.process_batch([row.tup for row in call.rows]))
         except BaseException as error:
             if len(call.rows) > 1 and isinstance(error, Exception) and self._is_refused(call, error):
-                for half in call.halves():  # one after the other: no service is asked twice as often
-                    await asyncio.wait((self._begin(half),))
+                call.halve()
             else:
                 call.failed(error)
+        following = None if call.following is None else call.following.without_given_up()
+        if following is not None:
+            self._begin(following)
 
     def _is_refused(self, call: BatchCall, error: Exception) -> bool:
         try:

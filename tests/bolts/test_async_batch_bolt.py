@@ -1,6 +1,7 @@
 """AsyncBatchBolt: one call of a service for many tuples, and a verdict for each of them."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -103,7 +104,7 @@ def test_an_answer_may_be_many_rows():
 
 @SCHEDULED
 @pytest.mark.parametrize("how", ["Hopeless", "never"])
-def test_a_call_that_is_refused_is_halved_until_the_bad_tuple_is_alone(scheduler, how):
+def test_a_call_that_is_refused_is_halved_until_the_bad_tuple_is_alone(scheduler, how, caplog):
     def answer(self, numbers):
         if 13 in numbers:
             raise Hopeless("13") if how == "Hopeless" else KeyError("13")
@@ -117,6 +118,8 @@ def test_a_call_that_is_refused_is_halved_until_the_bad_tuple_is_alone(scheduler
     assert [len(call) for call in refused] == [16, 8, 4, 2, 1]
     assert len(bolt.calls) == 2 + 2 * 4
     assert result.failed["asks"] == 1
+    gc.collect()
+    assert not [each.message for each in caplog.records if each.name == "asyncio"], "tasks outlive the run"
 
 
 def test_any_other_exception_is_that_of_all_tuples_and_costs_no_calls():
