@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from cython_core.routing.failure_kinds import RetryLater
@@ -114,7 +114,12 @@ class SqsQueue:
         raise RetryLater(PAUSE_SECONDS, f"{method}: {len(entries)} entries failed {ATTEMPTS} times: {failed[0]}")
 
     def _each(self, call: Callable[[Any], T], given: Sequence[Any]) -> Iterable[T]:
-        return map(call, given) if len(given) == 1 else self._threads.map(call, given)
+        if len(given) == 1:
+            return [call(given[0])]
+        # Order: all have ended before one raises. Not Executor.map, a generator, out of which no RetryLater may come.
+        begun = [self._threads.submit(call, each) for each in given]
+        wait(begun)
+        return [each.result() for each in begun]
 
     def _called(self, method: str, **arguments: Any) -> Any:
         try:

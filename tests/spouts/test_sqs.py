@@ -201,6 +201,18 @@ def test_a_queue_that_throttles_loses_nothing(make, tmp_path, action, error):
     assert numbers(checkpoint) == list(range(25))
 
 
+def test_deletes_by_several_calls_that_are_throttled_are_made_again(make, tmp_path):
+    queue = make()
+    queue.put(*range(25))
+    queue.server.refused["DeleteMessageBatch"] = "RequestThrottled"
+    checkpoint = Checkpoint()
+    run = Run(options(queue, tmp_path, batch__target__millis=2000), checkpoint)
+    until(run, lambda: queue.server.calls["DeleteMessageBatch"] >= 6)  # also in a turn of the next micro-batch
+    queue.server.refused.clear()
+    until(run, lambda: queue.left == (0, 0))
+    assert numbers(checkpoint) == list(range(25))
+
+
 def test_entries_that_fail_are_deleted_again(make, tmp_path):
     queue = make()
     queue.put(*range(10))
