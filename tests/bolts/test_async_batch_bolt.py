@@ -119,7 +119,7 @@ def test_a_call_that_is_refused_is_halved_until_the_bad_tuple_is_alone(scheduler
     assert len(bolt.calls) == 2 + 2 * 4
     assert result.failed["asks"] == 1
     gc.collect()
-    assert not [each.message for each in caplog.records if each.name == "asyncio"], "tasks outlive the run"
+    assert not [each.getMessage() for each in caplog.records if each.name == "asyncio"], "tasks outlive the run"
 
 
 def test_any_other_exception_is_that_of_all_tuples_and_costs_no_calls():

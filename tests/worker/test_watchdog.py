@@ -453,4 +453,4 @@ def test_an_error_of_its_own_does_not_end_it_and_is_said_once(caplog, monkeypatc
     dog._leave(broken)
     with dog.watching(hasty):
         assert hasty.asked.acquire(timeout=DEADLINE)
-    assert len([record for record in caplog.records if "cannot be inspected" in record.message]) == 1
+    assert len([record for record in caplog.records if "cannot be inspected" in record.getMessage()]) == 1
