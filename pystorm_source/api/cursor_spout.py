@@ -164,6 +164,10 @@ class _Pages(PolledRows):
         """Whether no partition had more when it was read last."""
         return self._names is not None and self._resting.issuperset(self._names)
 
+    def cursor_of(self, partition: str) -> Any:
+        """Where its next page begins; None if it was not read."""
+        return self._cursors.get(partition)
+
     def cursors(self) -> str:
         """As JSON text. A new micro-batch begins."""
         self._has_rows = False

@@ -23,7 +23,6 @@ class Ranges:
         self._reader = reader
         self._open: tuple[Any, Iterator[Row]] | None = None  # cursor, and the rows of its partition behind it
         self._parts: tuple[Any, Any, list[Any]] | None = None  # of a range, from offset to end
-        self._reached: Any = None  # all rows before this offset have been read
         self._committed: Any = None
 
     def read(self, cursor: Any, limit: int) -> tuple[list[Row], Any, bool]:
@@ -32,12 +31,10 @@ class Ranges:
             cursor = {"offset": self._reader.initialOffset()}
         if isinstance(self._reader, SimpleDataSourceStreamReader):
             all_there, end = self._reader.read(cursor["offset"])
-            self._reached = end
             return list(_each(all_there)), {"offset": end}, False
         rows: list[Row] = []
         while len(rows) < limit:
             if "end" not in cursor:
-                self._reached = cursor["offset"]
                 if rows:  # a source that always has more is asked with the next call
                     break
                 end = self._latest(cursor["offset"])
@@ -59,12 +56,11 @@ class Ranges:
                 self._open = cursor, self._open[1]
         return rows, cursor, True
 
-    def commit(self) -> None:
-        """All that was read is safe."""
-        reached = self._reached
-        if reached is not None and reached != self._committed:
-            self._reader.commit(reached)
-            self._committed = reached
+    def commit(self, cursor: Any) -> None:
+        """All rows before this cursor are safe."""
+        if cursor["offset"] != self._committed:
+            self._reader.commit(cursor["offset"])
+            self._committed = cursor["offset"]
 
     def stop(self) -> None:
         """Nothing is read any more."""

@@ -97,8 +97,10 @@ class DataSourceSpout(CursorSpout):
             self._pystorm_ranges.stop()
 
     def _pystorm_batch_ended(self, is_journaled: bool) -> None:
-        if self._pystorm_ranges is not None and is_journaled:
-            self._pystorm_ranges.commit()
+        # The cursor that is in the journal: that of the last read may be of an attempt that does not count.
+        cursor = self._pystorm_all_pages().cursor_of(self.partition)
+        if is_journaled and self._pystorm_ranges is not None and cursor is not None:
+            self._pystorm_ranges.commit(cursor)
 
     @classmethod
     def _pystorm_source(cls, options: Mapping[str, str]) -> DataSource:

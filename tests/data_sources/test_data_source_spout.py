@@ -125,11 +125,28 @@ def test_no_offset_is_committed_whose_rows_are_still_being_read(world):
     cursor = None
     for _ in range(4):
         _, cursor, _ = ranges.read(cursor, 5)
-        ranges.commit()
+        ranges.commit(cursor)
     assert world.log("commit") == ["0"]
-    ranges.read(cursor, 5)
-    ranges.commit()
+    ranges.commit(ranges.read(cursor, 5)[1])
     assert world.log("commit") == ["0", "20"]
+
+
+@pytest.mark.parametrize("spout", [sources.PartsSpout, sources.LimitedSpout])
+def test_no_offset_is_committed_that_only_an_attempt_has_reached_which_does_not_count(world, spout):
+    world.fill(10)
+    made = spout()
+    made.initialize({"path": str(world.folder)}, {})
+    made.emit = lambda values: None
+    made._pystorm_resume(None)
+    made.next_tuple()
+    notes = made._pystorm_notes()
+    for _ in range(4):  # to the end of the range
+        made.next_tuple()
+    made._pystorm_batch_ended(False)
+    made._pystorm_resume(notes)
+    made.next_tuple()
+    made._pystorm_batch_ended(True)
+    assert world.log("commit") == ["0"]
 
 
 @pytest.mark.parametrize("spout", [sources.PartsSpout, sources.SimpleSpout])
