@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,16 @@ def rows_in(spark, folder):
         return 0
 
 
+@contextmanager
+def stopped_in_order(query):
+    """Stops it behind the block, and sees that nothing has ended it."""
+    try:
+        yield
+    finally:
+        query.stop()
+    assert query.exception() is None
+
+
 @pytest.mark.campaign
 @pytest.mark.timeout(480)
 @on_spark
@@ -236,14 +247,11 @@ def test_reading_a_rest_api(spark, tmp_path):
         given = blocks(ROOT / "docs/REST.md", "python")
         names = run(spark, "docs/REST.md", places, given=given[:2])
         query = names["query"]
-        try:
+        with stopped_in_order(query):
             wait_until(lambda: rows_in(spark, f"{tmp_path}/desk") == 250)
             server.busy = 2
             server.rows[""].append({"id": 251, "title": "late"})
             wait_until(lambda: rows_in(spark, f"{tmp_path}/desk") == 251)
-        finally:
-            query.stop()
-        assert query.exception() is None
         # The other spouts of the page.
         names = run(None, "docs/REST.md", places, given=[given[0], *given[2:]])
         for spout, wanted in (("AllTickets", 2 * 251), ("LateTickets", 251)):
@@ -268,11 +276,8 @@ def test_reading_an_http_api(spark, tmp_path):
         server.fill(250)
         server.rows[""] = [{"id": row["id"], "title": row["text"]} for row in server.rows[""]]
         query = run(spark, "docs/HTTP.md", {"https://example.org": server.url, "/data": str(tmp_path)})["query"]
-        try:
+        with stopped_in_order(query):
             wait_until(lambda: rows_in(spark, f"{tmp_path}/desk") == 250)
-        finally:
-            query.stop()
-        assert query.exception() is None
 
 
 @pytest.mark.campaign
@@ -286,12 +291,9 @@ def test_reading_a_queue(spark, tmp_path):
             client.xadd("orders", {"item": f"item {n}", "quantity": n})
         places = {"redis://localhost:6379/0": redis.url, "/data": str(tmp_path / "data")}
         query = run(spark, "docs/QUEUES.md", places)["query"]
-        try:
+        with stopped_in_order(query):
             wait_until(lambda: rows_in(spark, f"{tmp_path}/data/shop") == 2000)
             wait_until(lambda: client.xpending("orders", "spark")["pending"] == 0)
-        finally:
-            query.stop()
-        assert query.exception() is None
         written = spark.read.parquet(f"{tmp_path}/data/shop").collect()
         assert sorted((row["quantity"], row["item"]) for row in written) == [(n, f"item {n}") for n in range(2000)]
 
@@ -316,11 +318,8 @@ def test_reading_amazon_sqs(spark, tmp_path):
             "class Shop(",
         }
         query = run(spark, "docs/SQS.md", places)["query"]
-        try:
+        with stopped_in_order(query):
             wait_until(lambda: rows_in(spark, f"{tmp_path}/data/shop") == 100)
-        finally:
-            query.stop()
-        assert query.exception() is None
 
 
 @pytest.mark.campaign
@@ -333,11 +332,8 @@ def test_reading_redis_streams(spark, tmp_path):
             client.xadd("returns" if n % 2 else "orders", {"item": f"item {n}", "quantity": n})
         places = {"redis://localhost:6379/0": redis.url, "/data": str(tmp_path / "data")}
         query = run(spark, "docs/REDIS_STREAMS.md", places)["query"]
-        try:
+        with stopped_in_order(query):
             wait_until(lambda: rows_in(spark, f"{tmp_path}/data/shop") == 200)
-        finally:
-            query.stop()
-        assert query.exception() is None
         written = spark.read.parquet(f"{tmp_path}/data/shop").collect()
         assert sorted((row["quantity"], row["item"]) for row in written) == [(n, f"item {n}") for n in range(200)]
 
