@@ -6,7 +6,10 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, SimpleDataSourceStreamReader
+
+from pystorm_source.errors import TopologyError
 
 Row = tuple[Any, ...]
 
@@ -72,6 +75,12 @@ class Ranges:
         reader: Any = self._reader
         if not inspect.signature(reader.latestOffset).parameters:  # as Spark 4.0 and 4.1 call it
             return reader.latestOffset()
+        if not hasattr(reader, "getDefaultReadLimit"):
+            raise TopologyError(
+                f"{type(reader).__name__}.latestOffset takes a start and a limit, which Spark gives from version 4.2 on; "
+                f"pyspark here is {pyspark.__version__}. Define `latestOffset(self)`, or install pyspark>=4.2",
+                code="PYSTORM_INVALID_COMPONENT",
+            )
         return reader.latestOffset(start, reader.getDefaultReadLimit())
 
     def _partitions(self, start: Any, end: Any) -> list[Any]:

@@ -84,7 +84,7 @@ class DataSourceSpout(CursorSpout):
             tuple[Iterable[Any], Any]: rows, and where the next ones begin.
 
         Raises:
-            TopologyError: ``source`` has no streaming reader.
+            TopologyError: ``source`` has no streaming reader, or one that a newer Spark alone can call.
         """
         if self._pystorm_ranges is None:
             self._pystorm_ranges = Ranges(_reader(self._pystorm_source(self.source_options)))

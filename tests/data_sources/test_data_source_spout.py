@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, SimpleDataSourceStreamReader
 
 from pystorm_source import RetryLater, Topology, read_stream
 from pystorm_source.data_sources import DataSourceSpout
@@ -80,6 +80,13 @@ def test_a_source_that_is_told_a_limit_is(world):
     config = {"path": str(world.folder)}
     assert [row[0] for row in run_topology(sources.LimitedTopology, config=config).rows("rows")] == list(range(25))
     assert set(world.log("limit")) == {"ReadAllAvailable"}
+
+
+def test_a_source_that_needs_a_newer_spark_says_so(world, monkeypatch):
+    monkeypatch.delattr(DataSourceStreamReader, "getDefaultReadLimit", raising=False)  # as Spark 4.0 and 4.1 have it
+    ranges = Ranges(sources.LimitedParts({"PATH": str(world.folder)}))
+    with pytest.raises(TopologyError, match=r"LimitedParts.latestOffset takes a start and a limit.* pyspark>=4.2"):
+        ranges.read(None, 10)
 
 
 @pytest.mark.parametrize("reader", [sources.Parts, sources.LimitedParts])
