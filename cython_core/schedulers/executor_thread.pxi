@@ -305,14 +305,15 @@ cdef class ExecutorThread:
         if full is not None:
             full.blocked().append(self.parker)
         if in_loop:
-            self.timed_loop = self.requests.loop if self.run.manual and self.requests.loop.has_callbacks else None
+            if self.run.manual and self.requests.loop.has_callbacks:
+                self.timed_loop = self.requests.loop
+                self.timed_loop.when_it_rests(self.wake_driver_if_last)
             ps_parker_write_to(&self.parker.place, self.requests.loop.wake_fd)
         ps_parker_prepare(&self.parker.place)
         # Order: prepared, then looked once more.
         try:
             if not self.has_work(full):
-                if self.may_be_the_last() and self.run.all_parked():
-                    ps_parker_unpark(&self.run.driver.place)
+                self.wake_driver_if_last()
                 if reason != NOT_STALLED and self.run.running:
                     self.executor.stall_begin(reason)
                 if in_loop:
@@ -329,6 +330,12 @@ cdef class ExecutorThread:
                 ps_parker_write_to(&self.parker.place, -1)
             if full is not None and self.parker in full.blocked():
                 full.blocked().remove(self.parker)
+        return 0
+
+    cpdef int wake_driver_if_last(self) except -1:
+        """Non-blocking, by a thread that is about to sleep: the driver has something to conclude if all do."""
+        if self.may_be_the_last() and self.run.all_parked():
+            ps_parker_unpark(&self.run.driver.place)
         return 0
 
     cdef int sleep_in_loop(self, int64_t most) except -1:

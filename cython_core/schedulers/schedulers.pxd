@@ -114,6 +114,7 @@ cdef class ExecutorThread:
     cdef ExecutorThread slowest_consumer(self, BatchInserter full)
     cdef bint has_work(self, BatchInserter full)
     cdef bint may_be_the_last(self) noexcept
+    cpdef int wake_driver_if_last(self) except -1
     cdef double next_due(self) except? -1
     cdef int64_t until_due(self) except? -1
     cdef int park(self, WaitStrategy strategy, int64_t most, BatchInserter full, StallReason reason) except -1

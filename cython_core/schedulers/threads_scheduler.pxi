@@ -44,7 +44,8 @@ cdef class ThreadsScheduler:
 
     As InlineScheduler; the executors' queues are made for as many threads as offer. ``waits``: for each executor, how
     it waits when it has nothing to do, and when a destination is full. ``manual``: time passes only by
-    ``sleep``, which is called for ``idle_sleep`` seconds when all threads rest; no thread waits by a strategy then.
+    ``sleep``, which is called when all threads rest, for ``idle_sleep`` seconds or until something is due; no thread
+    waits by a strategy then.
     ``flush_nanos``: after how long what is batched is published in the middle of a turn, too; 0: never.
     """
 
@@ -239,15 +240,26 @@ cdef class ThreadsScheduler:
             if self.quiescent():
                 self.halt()
                 return self.hands_over()
-            self.process_held()
-            if self.shared.manual and self.shared.all_parked():
+            # Order: looked at before. A bolt that is called may have brought all that follows to its end meanwhile.
+            all_sleep = self.shared.manual and self.shared.all_parked()
+            if not self.process_held() and all_sleep:
                 self.idle_passes += 1
-                self.sleep(self.idle_sleep)
+                self.sleep(self.seconds_to_skip(end))
                 self.wake_all()
             self.look(None, MANUAL_LOOK_SECONDS if self.shared.manual else min(LOOK_SECONDS, max(end - now, 0.0)))
             # If all sleep until the clock is moved, a thread that waits for room would only sleep again.
             if not (self.shared.manual and self.shared.all_parked()):
                 self.wake_those_with_work()
+
+    cdef double seconds_to_skip(self, double end) except? -1:
+        """How far a clock is moved while all threads sleep: to what is due next, if no spout is to be asked before."""
+        cdef ExecutorThread thread
+        cdef double due
+        for thread in self.shared.spouts:
+            if not (thread.spout.exhausted or thread.spout.at_most() or thread.executor.pending.count > 0):
+                return self.idle_sleep
+        due = min(end, <double>self.next_due)
+        return self.idle_sleep if due == NEVER else max(self.idle_sleep, due - <double>self.monotonic())
 
     cdef bint hands_over(self) except -1:
         """Whether finished batches wait to be taken; until that is done, the trees' time stands."""
@@ -270,8 +282,8 @@ cdef class ThreadsScheduler:
             self.acker.expire()
         return True
 
-    cdef int process_held(self) except -1:
-        """As the inline scheduler's, by the thread of the bolt."""
+    cdef bint process_held(self) except -1:
+        """As the inline scheduler's, by the thread of the bolt. Whether there was one to call."""
         cdef ExecutorThread thread
         cdef BoltExecutor holder
         if self.shared.progress != self.progress_at_look:
@@ -279,14 +291,14 @@ cdef class ThreadsScheduler:
             self.stall.end()
         for thread in self.threads:
             if not thread.rests() or not thread.clean():
-                return 0
+                return False
         emits = emits_of_spouts(self.executors)
         holder = holder_of_what_spouts_await(self.executors, emits)
         if holder is not None:
             self.call(holder, holder.process_held, emits)
-        else:
-            self.stall.look(self.executors, self.monotonic)
-        return 0
+            return True
+        self.stall.look(self.executors, self.monotonic)
+        return False
 
     cdef int resume(self) except -1:
         self.start_where_needed()

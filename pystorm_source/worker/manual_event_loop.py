@@ -39,6 +39,10 @@ class ManualEventLoop(EventLoop):
         """Whether a wait sleeps: no callback runs or is about to. Any thread may ask."""
         return self._timed().looks.rests
 
+    def when_it_rests(self, call: Callable[[], None]) -> None:
+        """Has it called, by the loop's thread, whenever a wait begins to sleep."""
+        self._timed().looks.when_it_rests = call
+
     @property
     def is_ready(self) -> bool:
         """Whether a turn would run a callback, without the clock being advanced."""
@@ -114,6 +118,7 @@ class _TimedSelector(selectors.DefaultSelector):
         self._clock = clock
         self.others = others
         self.rests = False
+        self.when_it_rests: Callable[[], None] = lambda: None
         self._machine = SystemClock()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -125,6 +130,7 @@ class _TimedSelector(selectors.DefaultSelector):
             return []
         began, shown = self._machine.monotonic(), self._clock.monotonic()
         self.rests = True
+        self.when_it_rests()
         ready = super().select(LOOK_SECONDS)
         self.rests = False
         passed = self._machine.monotonic() - began - (self._clock.monotonic() - shown)

@@ -149,6 +149,29 @@ def test_without_a_timeout_a_request_may_take_any_time():
     assert sorted(values(result, "b0")) == list(range(20))
 
 
+def test_a_clock_that_is_moved_goes_to_what_is_due_in_few_steps():
+    class Counted(ManualClock):
+        steps = 0
+
+        def advance(self, seconds):
+            self.steps += 1
+            super().advance(seconds)
+
+    class Long(AsyncBolt):
+        outputs = ["n long"]
+
+        async def process(self, tup):
+            await asyncio.sleep(20)
+            self.emit([tup.values.n])
+
+    clock = Counted()
+    worker = worker_of(line(Long, spout=Numbers), "b0", overrides=keys(max_pending=2), clock=clock)
+    assert sorted(numbers(worker.run("s", "p", 0, 10))) == list(range(10))
+    assert clock.now >= 100
+    assert clock.steps < 1000
+    worker.stop()
+
+
 class Swallows(AsyncBolt):
     """Goes on for an hour, whatever is asked of it, with every fifth tuple."""
 
@@ -178,7 +201,7 @@ def test_a_request_that_swallows_its_cancellation_does_not_keep_the_micro_batch_
     assert warnings and all(warned.match(each) for each in warnings)
 
 
-@pytest.mark.inline  # under threads the clock takes 60,000 steps, and the executor that writes the log is the same
+@pytest.mark.inline  # under threads it takes ten seconds, and the executor that writes the log is the same
 def test_where_every_request_swallows_its_cancellation_the_log_says_so_ever_more_seldom_and_counts_all(caplog):
     class Always(Swallows):
         async def process(self, tup):
