@@ -33,6 +33,7 @@ class Spout(Component, SpoutBase):
     # The engine's: its retries and dead letters; None outside of a topology.
     _pystorm_retries: Any = None
     _pystorm_outage: Any = None
+    _pystorm_opens_source = True  # else `open` says nothing of whether the source answers
 
     def next_tuple(self) -> Any:
         """Emits zero or more tuples; must not block, as other components may share its thread.

@@ -96,14 +96,19 @@ class PolledSpout:
 
     def poll(self) -> bool:
         """Asks the spout, at most 20 ms long. True: the batch is full, or its time is over."""
-        clock, ask = self._clock.monotonic, self.spout.next_tuple
+        clock, ask, outage = self._clock.monotonic, self.spout.next_tuple, self.outage
         until = min(self._deadline, clock() + TURN_SECONDS)
         calls = 0
         while self._count < self._most:
             before = self._count
+            is_out = outage is not None and outage.is_on
             try:
-                if not self._rests() and ask() is False:
-                    break
+                if not (is_out and self._rests()):
+                    has_ended = ask() is False
+                    if is_out:
+                        outage.end()
+                    if has_ended:
+                        break
                 self._raises = 0
             except Exception as error:
                 self._raised(error)
@@ -141,9 +146,8 @@ class PolledSpout:
             self._notify("fail")
 
     def _rests(self) -> bool:
-        """Whether the source must not be asked now; the batch goes on to its deadline, and counts what it has."""
-        if self.outage is None or not self.outage.is_on:
-            return False
+        """Whether the source, which is unavailable, must not be asked now; the batch goes on to its deadline, and counts
+        what it has."""
         if self.outage.rests():
             return True
         owed, self._owed = self._owed, []

@@ -70,6 +70,7 @@ class JournaledSpout(PartitionedSpout):
     clock: Clock = SystemClock()
     bounded = False
     poll_seconds = 0.0  # the heads are counted from the offset that Spark passes
+    _pystorm_opens_source = False  # but the journal
 
     def __init__(self, spout_cls: type[Spout]):
         self._spout_cls = spout_cls

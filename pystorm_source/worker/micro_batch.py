@@ -72,6 +72,7 @@ class MicroBatch:
 
         Blocking while its source is busy: nothing else runs before the spouts of a micro-batch are open.
         """
+        answers = spout.instance._pystorm_opens_source
         while True:
             try:
                 self._calls.call(spout, "open", spout.instance.open, partition, start, end)
@@ -82,7 +83,9 @@ class MicroBatch:
                 with self._calls.turns():
                     spout.outage.note("open", failed.__cause__)
             spout.pause()
-        spout.outage.end()
+            answers = True
+        if answers:
+            spout.outage.end()
         self._opened.append(spout)
 
     def read(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:

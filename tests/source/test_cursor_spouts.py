@@ -1,6 +1,7 @@
 """Spouts that read pages from a cursor on, behind a journal, as Spark calls them, without Spark: a real HTTP server."""
 
 import json
+import re
 import time
 from itertools import pairwise
 
@@ -206,6 +207,29 @@ def test_a_server_that_is_busy_or_breaks_off_a_page_loses_nothing(server, tmp_pa
         until(run, checkpoint, 12)
     until(Run(found, checkpoint), checkpoint, 12)
     assert ids(checkpoint) == list(range(1, 13))
+
+
+def test_an_outage_lasts_over_micro_batches_until_the_server_answers(server, tmp_path, caplog):
+    server.fill(5)
+    server.busy = 12
+    checkpoint = Checkpoint()
+    run = Run(options(server, tmp_path), checkpoint)
+    until(run, checkpoint, 5)
+    assert len(checkpoint.rows) > 2
+    said = [record.getMessage() for record in caplog.records if record.name == "pystorm.source"]
+    assert [re.sub(r"[\d.]+ s", "# s", line) for line in said] == [
+        "the source of spout 'rows' is unavailable: next_tuple() raised RetryLater: again after # s: "
+        "429 Too Many Requests; asked again in # s, for at most 10m (spout.unavailable.timeout)",
+        "the source of spout 'rows' is available again, after # s and 13 attempts",
+    ]
+
+
+def test_an_outage_that_lasts_too_long_fails_though_each_micro_batch_is_short(server, tmp_path):
+    server.busy = 10**9
+    run = Run(options(server, tmp_path, spout__unavailable__timeout="1s"), Checkpoint())
+    with pytest.raises(TupleFailed, match=r"(?s)next_tuple\(\).*spout.unavailable.timeout"):
+        for _ in range(100):
+            run.trigger()
 
 
 def test_a_spout_that_goes_on_after_an_exception_asks_at_the_interval(server, tmp_path):
