@@ -77,7 +77,7 @@ class Ranges:
             return reader.latestOffset()
         if not hasattr(reader, "getDefaultReadLimit"):
             raise TopologyError(
-                f"{type(reader).__name__}.latestOffset takes a start and a limit, which Spark gives from version 4.2 on; "
+                f"{type(reader).__name__}.latestOffset takes a start and a limit, which Spark gives from 4.2 on; "
                 f"pyspark here is {pyspark.__version__}. Define `latestOffset(self)`, or install pyspark>=4.2",
                 code="PYSTORM_INVALID_COMPONENT",
             )

@@ -146,8 +146,7 @@ class PolledSpout:
             self._notify("fail")
 
     def _rests(self) -> bool:
-        """Whether the source, which is unavailable, must not be asked now; the batch goes on to its deadline, and counts
-        what it has."""
+        """Whether the unavailable source must not be asked now. The batch goes on to its deadline with what it has."""
         if self.outage.rests():
             return True
         owed, self._owed = self._owed, []

@@ -228,8 +228,7 @@ def test_an_outage_that_lasts_too_long_fails_though_each_micro_batch_is_short(se
     server.busy = 10**9
     run = Run(options(server, tmp_path, spout__unavailable__timeout="1s"), Checkpoint())
     with pytest.raises(TupleFailed, match=r"(?s)next_tuple\(\).*spout.unavailable.timeout"):
-        for _ in range(100):
-            run.trigger()
+        until(run, Checkpoint(), 1)
 
 
 def test_a_spout_that_goes_on_after_an_exception_asks_at_the_interval(server, tmp_path):
