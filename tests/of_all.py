@@ -7,7 +7,7 @@ from typing import Any
 def of_all(things: Iterable[Any]) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
     """Makes a test of a function that looks at one thing; it names all that are wrong.
 
-    As a test of its own each thing would be collected by four processes and reported by one: 3 ms of a core.
+    As a test of its own each thing would be collected by every process and reported by one: 3 ms of a core.
     """
 
     def test_of(look: Callable[[Any], None]) -> Callable[[], None]:
