@@ -297,8 +297,8 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_EXTERNAL_FAILURE": Condition(
         "WorldError",
-        "A spout or bolt of yours raised `WorldError`, or an API has refused what an `HttpSpout` asked for: something "
-        "outside is missing, unreachable or not as it was declared.",
+        "A spout or bolt of yours raised `WorldError`, or a server has refused what a ready-made spout asked for: "
+        "something outside is missing, unreachable or not as it was declared.",
         "Read the message; trying again may help.",
     ),
     "PYSTORM_NO_PROCESSES": Condition(

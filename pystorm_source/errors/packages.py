@@ -21,6 +21,7 @@ EXTRAS = {
     "ui": ("starlette>=0.40", "uvicorn>=0.30"),
     "sql": ("sqlalchemy>=2.0",),
     "postgresql": ("psycopg[binary]>=3.1", "sqlalchemy>=2.0"),
+    "psycopg": ("psycopg[binary]>=3.1",),
     "redis": ("redis>=5",),
     "sqs": ("boto3>=1.35",),
     "state": ("protobuf>=6.33.5",),

@@ -30,6 +30,7 @@ from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.spouts.postgres.options import PostgresOptions
 from pystorm_source.spouts.redis_stream import RedisStreamOptions
 from pystorm_source.spouts.sqs_options import SqsOptions
 from pystorm_source.tuning.sweep import Sweep
@@ -93,6 +94,9 @@ HOLDERS: dict[Any, Any] = {
     ),
     "RedisStreamOptions": lambda: RedisStreamOptions(url=f"redis://:{SECRET}@shown:6379/0", streams="shown"),
     "SqsOptions": lambda: SqsOptions(queue="shown", endpoint_url=f"https://shown:{SECRET}@host"),
+    "PostgresOptions": lambda: PostgresOptions(
+        dsn=f"postgresql://shown:{SECRET}@host/db", password=SECRET, slot="shop"
+    ),
     "HttpOptions": lambda: HttpOptions(url="https://shown", token=SECRET, auth_headers={"x-shop": SECRET}),
     "DecodingOptions": lambda: DecodingOptions(registry_client=CLIENT),
     "JournalOptions": lambda: JournalOptions(path=f"s3://key:{SECRET}@bucket/shown"),

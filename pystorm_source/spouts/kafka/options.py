@@ -19,6 +19,9 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     """Options of the Kafka spouts: set by ``KafkaSpout.spec``, in a config, or as options of the reader."""
 
     further = (
+        "key.avro.reader.schema",
+        "value.avro.reader.schema",
+        "startingOffsetsByTimestamp",
         "startingOffsetsByTimestampStrategy",
         "endingTimestamp",
         "endingOffsetsByTimestamp",

@@ -1,0 +1,95 @@
+"""The changes of a slot as a partition: an offset is where a transaction's commit lies in the server's log."""
+
+import logging
+from collections.abc import Iterator, Mapping
+
+from pystorm_source.api.partitioned_spout import Snapshot
+from pystorm_source.spouts.postgres.client import PostgresClient
+from pystorm_source.spouts.postgres.copies import TableCopies
+from pystorm_source.spouts.postgres.options import PostgresOptions
+from pystorm_source.spouts.postgres.pgoutput import Change, PgOutput
+from pystorm_source.spouts.postgres.slot import ReplicationSlot, SlotStatus
+
+CHANGES = "changes"
+"""The partition of the changes. Those of copies have a dot in their names."""
+LOOK_BYTES = 4 << 20
+"""Of log behind the slot that are decoded, each ``spout.poll.seconds``, to see whether there is a change in it for this
+query. A micro-batch takes all of a longer log, be there rows in it or not, so that the server can drop it. Less: more
+micro-batches without rows beside a busy table that is not read. More: each look takes longer."""
+
+
+class SlotChanges:
+    """What a spout reads by one slot. Raises as ``PostgresClient`` does, DataLossError for a slot that is lost."""
+
+    def __init__(self, client: PostgresClient, options: PostgresOptions, log: logging.Logger):
+        self._client, self._options, self._log = client, options, log
+        self._slot = ReplicationSlot(client, options, log)
+        self._copies = TableCopies(client, self._slot, options.slot, log)
+        self._is_prepared = False
+        self._may_have_copies = True
+
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
+        """Driver. First the copies alone; once they are planned, the changes."""
+        status = self._ready(bool(known))
+        base = known.get(CHANGES, status.confirmed)
+        copies = [] if state.get("copies") == "read" else self._copies.found() or []
+        if any(known.get(each.name, 0) < each.rows for each in copies):
+            heads = {each.name: (0, each.rows) for each in copies}
+            return Snapshot({**heads, CHANGES: (status.confirmed, max(base, status.confirmed))}, state)
+        retired = frozenset(known) - {CHANGES}
+        notes = {"copies": "read"} if copies or retired else dict(state)
+        head = max(base, status.confirmed, self._head(status, base))
+        return Snapshot({CHANGES: (status.confirmed, head)}, notes, retired)
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Driver. Moves the slot, and drops the copies if they are read."""
+        if CHANGES in offsets:
+            self._slot.advance(offsets[CHANGES])
+            if self._may_have_copies and offsets.keys() == {CHANGES}:
+                self._copies.drop()
+                self._may_have_copies = False
+
+    def rows(self, partition: str, start: int, end: int) -> Iterator[tuple[int, Change]]:
+        """Task. Offsets and changes of a range. The iterator raises psycopg's errors."""
+        if partition != CHANGES:
+            return ((change.seq, change) for change in self._copies.rows(partition, start, end))
+        return self._decoded(start, end)
+
+    def _decoded(self, start: int, end: int) -> Iterator[tuple[int, Change]]:
+        output, own = PgOutput(), self._copies.schema
+        for (message,) in self._client.copied(f"SELECT data FROM {self._slot.peek(end)}", ["bytea"]):
+            for change in output.changes(message, start, end):
+                if change.schema != own:  # of a publication of all tables
+                    yield change.lsn, change
+
+    def _ready(self, known: bool) -> SlotStatus:
+        """The slot, which is made if it is missing."""
+        status = self._slot.status()
+        self._slot.check_lost(status, known)
+        if status is not None and status.is_lost:
+            status = None
+        if self._is_prepared and status is not None:
+            return status
+        tables = self._slot.prepare()
+        half_made = not known and self._copies.is_begun()
+        if status is None or half_made:
+            if self._options.snapshot and not known:
+                self._copies.make(tables)
+            else:
+                self._slot.create()
+            status = self._slot.status()
+            assert status is not None
+        elif not known and self._options.snapshot and self._copies.found() is None:
+            self._log.info(
+                "slot %r was there already: its changes are read without a snapshot of the tables", self._options.slot
+            )
+        self._is_prepared = True
+        return status
+
+    def _head(self, status: SlotStatus, base: int) -> int:
+        """Up to where there is something to read behind ``base``."""
+        if status.head - status.confirmed > LOOK_BYTES:
+            return status.head
+        if status.head <= base:
+            return base
+        return self._slot.last_change(status.head) or base

@@ -1,0 +1,112 @@
+"""The rows that tables have where a slot begins, copied beside them, so that they can be read again by anyone.
+
+An exported snapshot ends with its connection, hence with the driver. A copy outlives every process: a range of it
+gives the same rows whenever it is read. It lies in a schema for the slot, ``pystorm_SLOT``, until its rows are
+committed.
+
+    schema                a process died before the copies were complete: slot and copies are made again
+    schema, table tables  all copies are complete; they appear in one transaction
+    nothing               all rows are committed, or no snapshot was wanted
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import NamedTuple
+
+from pystorm_source.spouts.postgres.client import PostgresClient
+from pystorm_source.spouts.postgres.pgoutput import Change, Row
+from pystorm_source.spouts.postgres.slot import ReplicationSlot
+from pystorm_source.spouts.postgres.tables import PublishedTable
+
+NUMBER = "pystorm_row"
+"""The column of a copy that numbers its rows from 0."""
+
+
+_COLUMNS = "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 1 ORDER BY attnum"
+
+
+class Copy(NamedTuple):
+    """``number``: which copy it is; ``name``: the table's, quoted for SQL: also that of the partition; ``lsn``: where
+    the slot begins."""
+
+    number: int
+    schema: str
+    table: str
+    name: str
+    rows: int
+    lsn: int
+
+
+class TableCopies:
+    """Every method asks the server, blocking, and raises as ``PostgresClient`` does."""
+
+    def __init__(self, client: PostgresClient, slot: ReplicationSlot, slot_name: str, log: logging.Logger):
+        self._client, self._slot, self._log = client, slot, log
+        self.schema = f"pystorm_{slot_name}"
+
+    def found(self) -> list[Copy] | None:
+        """The copies; None if there are none."""
+        if not self._client.rows("SELECT to_regclass(%s)", f"{self.schema}.tables")[0][0]:
+            return None
+        query = f"SELECT number, schema, name, quoted, rows, lsn FROM {self.schema}.tables ORDER BY number"
+        return [Copy(*row) for row in self._client.rows(query)]
+
+    def is_begun(self) -> bool:
+        """Whether a process has begun to make them, and did not come to the end."""
+        rows = self._client.rows("SELECT 1 FROM pg_namespace WHERE nspname = %s", self.schema)
+        return bool(rows) and self.found() is None
+
+    def make(self, tables: Sequence[PublishedTable]) -> None:
+        """Makes the slot, and copies of the tables as they are where it begins."""
+        self._slot.check_creatable()
+        self._client.rows(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+        self._slot.drop()  # of a process that died before the copies were complete
+        self._log.info("copies %d tables into schema %s of %s", len(tables), self.schema, self._client.place)
+        try:
+            exporting, lsn, snapshot = self._slot.create_exporting()
+            with closing(exporting), self._client.connection().transaction():
+                self._copy(lsn, snapshot, tables)
+        except self._client.error as error:
+            raise self._client.raised(error) from None
+
+    def _copy(self, lsn: int, snapshot: str, tables: Sequence[PublishedTable]) -> None:
+        rows, named = self._client.connection().execute, self._client.named
+        rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        rows(f"SET TRANSACTION SNAPSHOT {self._client.quoted(snapshot)}")
+        rows(
+            f"CREATE TABLE {self.schema}.tables "
+            "(number int, schema text, name text, quoted text, rows bigint, lsn bigint)"
+        )
+        for number, each in enumerate(tables):
+            columns = "".join(f", {named(name)}" for name in each.columns)
+            source = each.name if each.has_parts else f"ONLY {each.name}"
+            where = f" WHERE {each.where}" if each.where else ""
+            copy = f"{self.schema}.copy_{number}"
+            made = rows(
+                f"CREATE TABLE {copy} AS SELECT row_number() OVER () - 1 AS {NUMBER}{columns} FROM {source}{where}"
+            )
+            rows(f"ALTER TABLE {copy} ADD PRIMARY KEY ({NUMBER})")
+            rows(
+                f"INSERT INTO {self.schema}.tables VALUES (%s, %s, %s, %s, %s, %s)",
+                (number, each.schema, each.table, each.name, made.rowcount, lsn),
+            )
+
+    def rows(self, partition: str, start: int, end: int) -> Iterator[Change]:
+        """Rows of the table of that name. The iterator raises psycopg's errors."""
+        (copy,) = (each for each in self.found() or () if each.name == partition)
+        table = f"{self.schema}.copy_{copy.number}"
+        names = [name for (name,) in self._client.rows(_COLUMNS, table)]
+        query = f"SELECT * FROM {table} WHERE {NUMBER} >= {start} AND {NUMBER} < {end} ORDER BY {NUMBER}"
+        return map(partial(_change, copy, names), self._client.copied(query))
+
+    def drop(self) -> None:
+        """They are read: what they take on the server's disk is free again."""
+        self._client.rows(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+
+
+def _change(copy: Copy, names: list[str], values: tuple[str, ...]) -> Change:
+    number, *columns = values
+    row: Row = dict(zip(names, columns, strict=True))
+    return Change(copy.schema, copy.table, "snapshot", copy.lsn, None, None, int(number), row, None, [])

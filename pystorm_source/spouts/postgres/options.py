@@ -1,0 +1,94 @@
+"""Options of ``PostgresSpout``: how to connect, by libpq's names, and what to read."""
+
+import re
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError, given
+from pystorm_source.options import Options
+
+CONNECTION = ("host", "port", "dbname", "user", "password", "sslmode", "sslrootcert")
+"""Fields that libpq knows by the same names."""
+
+
+class PostgresOptions(Options, frozen=True, kw_only=True):
+    """Options of PostgresSpout: set by ``PostgresSpout.spec``, in a config, or as options of the reader."""
+
+    further = (
+        *(f"postgres.{name}" for name in CONNECTION),
+        "postgres.publication",
+        "postgres.create",
+        "postgres.snapshot",
+    )
+
+    dsn: Annotated[
+        str,
+        Meta(
+            description="The database, as libpq takes it: postgresql://user:password@host/db, or host=… dbname=…. What "
+            "it does not say comes from postgres.host and the like, or from PGHOST and the like."
+        ),
+    ] = msgspec.field(name="postgres.dsn", default="")
+    host: Annotated[str | None, Meta(description="Host name or address of the server.")] = msgspec.field(
+        name="postgres.host", default=None
+    )
+    port: Annotated[Annotated[int, Meta(ge=1, le=65_535)] | None, Meta(description="Port of the server.")] = (
+        msgspec.field(name="postgres.port", default=None)
+    )
+    dbname: Annotated[str | None, Meta(description="Name of the database.")] = msgspec.field(
+        name="postgres.dbname", default=None
+    )
+    user: Annotated[str | None, Meta(description="User to connect as.")] = msgspec.field(
+        name="postgres.user", default=None
+    )
+    password: Annotated[str | None, Meta(description="Password of this user.")] = msgspec.field(
+        name="postgres.password", default=None
+    )
+    sslmode: Annotated[
+        str | None, Meta(description="How TLS is used, such as require or verify-full, as libpq has it.")
+    ] = msgspec.field(name="postgres.sslmode", default=None)
+    sslrootcert: Annotated[
+        str | None, Meta(description="File of certificates that the server's is checked by, on every executor.")
+    ] = msgspec.field(name="postgres.sslrootcert", default=None)
+    tables: Annotated[
+        str,
+        Meta(
+            description="Tables to read, separated by commas, such as public.orders. Those of a publication that exists"
+            " are known without it."
+        ),
+    ] = msgspec.field(name="postgres.tables", default="")
+    slot: Annotated[
+        str, Meta(description="Replication slot whose changes are read, by one query alone: [a-z0-9_], at most 55.")
+    ] = msgspec.field(name="postgres.slot", default="")
+    publication: Annotated[str, Meta(description="Publication that says which changes the slot gives.")] = (
+        msgspec.field(name="postgres.publication", default="pystorm")
+    )
+    create: Annotated[
+        bool, Meta(description="Whether a missing publication or slot is created (true) or an error.")
+    ] = msgspec.field(name="postgres.create", default=True)
+    snapshot: Annotated[
+        bool, Meta(description="Whether a slot that is created here first gives the rows that its tables have then.")
+    ] = msgspec.field(name="postgres.snapshot", default=True)
+    fail_on_data_loss: Annotated[
+        bool, Meta(description="Whether changes that are gone unread fail the query (true) or are logged.")
+    ] = msgspec.field(name="failOnDataLoss", default=True)
+
+    def __post_init__(self) -> None:
+        if not self.slot:
+            raise OptionError(
+                "option 'postgres.slot' is needed: the name of the replication slot whose changes are read. "
+                "Given: nothing",
+                code="PYSTORM_MISSING_OPTION",
+            )
+        if not re.fullmatch(r"[a-z0-9_]{1,55}", self.slot):
+            raise OptionError(
+                "option 'postgres.slot' has 1 to 55 lower-case letters, digits and underscores, as PostgreSQL wants. "
+                f"Given: {given(self.slot)}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """Those of ``postgres.tables``."""
+        return list(dict.fromkeys(name.strip() for name in self.tables.split(",") if name.strip()))

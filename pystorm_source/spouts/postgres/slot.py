@@ -1,0 +1,176 @@
+"""The replication slot and its publication: made if asked for, looked at, moved on."""
+
+import logging
+from typing import Any, NamedTuple
+
+from pystorm_source.errors import DataLossError, OptionError, given
+from pystorm_source.spouts.postgres.client import PostgresClient
+from pystorm_source.spouts.postgres.options import PostgresOptions
+from pystorm_source.spouts.postgres.tables import PublishedTable, published
+
+_STATUS = """
+SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint, (confirmed_flush_lsn - '0/0')::bigint,
+       (restart_lsn - '0/0')::bigint, wal_status, plugin, database = current_database()
+FROM pg_replication_slots WHERE slot_name = %s
+"""
+
+
+class SlotStatus(NamedTuple):
+    """``head``: up to where the server's log is on disk; ``confirmed``: before where the slot gives nothing any more;
+    ``restart``: from where the server keeps its log, None if it is lost. Positions are LSNs as int."""
+
+    head: int
+    confirmed: int
+    restart: int | None
+    wal_status: str
+    plugin: str
+    is_here: bool
+
+    @property
+    def is_lost(self) -> bool:
+        return self.wal_status == "lost" or self.restart is None
+
+
+class ReplicationSlot:
+    """Every method asks the server, blocking, and raises as ``PostgresClient`` does."""
+
+    def __init__(self, client: PostgresClient, options: PostgresOptions, log: logging.Logger):
+        self._client, self._options, self._log = client, options, log
+        self._name = options.slot
+
+    def status(self) -> SlotStatus | None:
+        """What the slot is; None if there is none of its name. Raises WorldError if it is none that can be read."""
+        rows = self._client.rows(_STATUS, self._name)
+        if not rows:
+            return None
+        status = SlotStatus(*rows[0])
+        if status.plugin != "pgoutput" or not status.is_here:
+            raise self._client.refused(
+                f"slot {self._name!r} is one of plugin {status.plugin!r}"
+                + ("" if status.is_here else " in another database"),
+                "name another one in postgres.slot",
+            )
+        return status
+
+    def check_lost(self, status: SlotStatus | None, known: bool) -> None:
+        """Drops a slot that is lost, so that it is made anew. ``known``: whether a query has read from it. Raises
+        DataLossError if changes are gone with it."""
+        if (status is not None and not status.is_lost) or (status is None and not known):
+            return
+        what = "is gone" if status is None else "has lost its log (max_slot_wal_keep_size)"
+        if self._options.fail_on_data_loss:
+            raise DataLossError(
+                f"replication slot {self._name!r} {what}: changes that were not read are lost. Drop it, and start a "
+                "new query with a new checkpoint and postgres.snapshot=true, or let the query go on without them with "
+                f"option failOnDataLoss=false. Given: failOnDataLoss={True!r}",
+                code="PYSTORM_DATA_LOST",
+            )
+        self._log.warning("replication slot %r %s; made anew, as failOnDataLoss is false", self._name, what)
+        if status is not None:
+            self.drop()
+
+    def prepare(self) -> list[PublishedTable]:
+        """The tables of the publication, which is made if it is missing. Raises OptionError or WorldError for one that
+        does not fit, or a server without logical decoding."""
+        options, client = self._options, self._client
+        ((level,),) = client.rows("SELECT current_setting('wal_level')")
+        if level != "logical":
+            raise client.refused(
+                f"wal_level is {level!r}",
+                "set wal_level = logical in postgresql.conf (rds.logical_replication = 1 in Amazon RDS), and restart "
+                "the server",
+            )
+        if not client.rows("SELECT 1 FROM pg_publication WHERE pubname = %s", options.publication):
+            self._publish()
+        tables = published(client, options.publication)
+        names = {each.plain for each in tables}
+        missing = [name for name in options.names if (name if "." in name else f"public.{name}") not in names]
+        if missing:
+            raise client.refused(
+                f"publication {options.publication!r} has no table {', '.join(missing)}",
+                f"ALTER PUBLICATION {options.publication} ADD TABLE …, or take it out of postgres.tables",
+            )
+        return tables
+
+    def create(self) -> None:
+        """Makes the slot, without a snapshot. The server waits for transactions that write."""
+        self.check_creatable()
+        self._client.rows("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", self._name)
+
+    def create_exporting(self) -> tuple[Any, int, str]:
+        """Makes the slot. Returns a connection, where the slot begins, and the name of a snapshot, valid while the
+        connection is open, of what the tables are there. Raises psycopg's errors, too."""
+        connection = self._client.replication()
+        try:
+            made = connection.execute(f"CREATE_REPLICATION_SLOT {self._name} LOGICAL pgoutput EXPORT_SNAPSHOT")
+            _, begin, snapshot, _ = made.fetchone()
+            return connection, lsn_of(begin), snapshot
+        except BaseException:
+            connection.close()
+            raise
+
+    def drop(self) -> None:
+        """Drops the slot, if it is there."""
+        self._client.rows(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", self._name
+        )
+
+    def last_change(self, upto: int) -> int | None:
+        """Behind the last transaction that the slot gives up to a position; None if it gives none."""
+        ((found,),) = self._client.rows(
+            f"SELECT (max(lsn) - '0/0')::bigint FROM {self.peek(upto)}",
+        )
+        return None if found is None else int(found)
+
+    def peek(self, upto: int) -> str:
+        """A function of SQL that gives the messages of transactions up to a position, without moving the slot."""
+        quoted = self._client.quoted
+        names = quoted(self._client.named(self._options.publication))
+        return (
+            f"pg_logical_slot_peek_binary_changes({quoted(self._name)}, '{lsn_text(upto)}', NULL, "
+            f"'proto_version', '1', 'publication_names', {names})"
+        )
+
+    def advance(self, upto: int) -> None:
+        """The slot forgets transactions whose commit lies before a position, and the server their log."""
+        self._client.rows(
+            "SELECT pg_replication_slot_advance(slot_name, %s::pg_lsn) FROM pg_replication_slots "
+            "WHERE slot_name = %s AND confirmed_flush_lsn < %s::pg_lsn",
+            lsn_text(upto),
+            self._name,
+            lsn_text(upto),
+        )
+
+    def _publish(self) -> None:
+        options = self._options
+        self._check_may_create("publication", options.publication)
+        if not options.names:
+            raise OptionError(
+                f"option 'postgres.tables' is needed to create publication {options.publication!r}: the tables to "
+                "read. Given: nothing",
+                code="PYSTORM_MISSING_OPTION",
+            )
+        named = self._client.named
+        tables = ", ".join(named(*name.split(".", 1)) for name in options.names)
+        self._client.rows(f"CREATE PUBLICATION {named(options.publication)} FOR TABLE {tables}")
+
+    def check_creatable(self) -> None:
+        """Raises WorldError if the slot may not be made here."""
+        self._check_may_create("slot", self._name)
+
+    def _check_may_create(self, what: str, name: str) -> None:
+        if not self._options.create:
+            raise self._client.refused(
+                f"there is no {what} {given(name)}", "create it, or let postgres.create=true do it"
+            )
+
+
+def lsn_text(lsn: int) -> str:
+    """A position as PostgreSQL writes it."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFF_FFFF:X}"
+
+
+def lsn_of(text: str) -> int:
+    """A position that PostgreSQL has written."""
+    high, _, low = text.partition("/")
+    return int(high, 16) << 32 | int(low, 16)

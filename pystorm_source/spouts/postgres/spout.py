@@ -1,0 +1,163 @@
+"""The spout of PostgreSQL."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.spec_config import spec_config
+from pystorm_source.api.stream import Stream
+from pystorm_source.options import parse
+from pystorm_source.spouts.postgres.changes import CHANGES, SlotChanges
+from pystorm_source.spouts.postgres.client import PostgresClient
+from pystorm_source.spouts.postgres.columns import FIELDS, values_of
+from pystorm_source.spouts.postgres.options import PostgresOptions
+from pystorm_source.spouts.postgres.pgoutput import Change
+
+
+class PostgresSpout(PartitionedSpout):
+    """The changes of PostgreSQL's tables, each exactly once and in the order of commits, by logical decoding. Needs
+    ``wal_level=logical``, PostgreSQL 13, and ``pip install 'psycopg[binary]>=3.1'`` on every executor; no journal.
+
+    A row for each row that was inserted, updated or deleted, and for each table that was truncated. An offset is a
+    position in the server's log; a range has the transactions whose commits lie in it, whole and one after the other.
+    Tasks peek: the slot moves on when Spark has finished a micro-batch, so a task or driver that was killed reads the
+    same again.
+
+    With ``postgres.snapshot`` (true unless set), a slot that is created here first gives the rows that its tables have
+    at that moment, as ``op`` snapshot, then every change behind it. The rows are copied once, into tables of schema
+    ``pystorm_SLOT`` on the server, together with the position: a task, driver or server that is killed loses and
+    repeats none of them. The copies are dropped when they are read.
+
+    By default the fields are ``schema``, ``table``, ``op`` (insert, update, delete, truncate, snapshot), ``lsn``,
+    ``seq`` (number in the transaction), ``commit_time``, ``xid``, ``row``, ``old`` (of updates and deletes, what the
+    table's replica identity tells) and ``unchanged`` (columns that are not sent, as they are large and not changed).
+    Each other name in ``outputs`` is a column, which is converted to its type. ``row string`` gives JSON text.
+
+    Attributes:
+        initial_rate (int): bytes of the log, or rows of a snapshot, per second, before anything is known. Defaults to
+            100000.
+
+    Raises:
+        OptionError: no package psycopg, or an invalid option.
+        WorldError: the server refuses, or is not set up for it.
+        DataLossError: the slot is gone, or the server has dropped its log.
+
+    Example:
+        >>> from pystorm_source.spouts import PostgresSpout
+        >>> class Orders(PostgresSpout):
+        ...     outputs = ["op string", "id long", "total decimal(10,2)"]
+        >>> class Shop(Topology):
+        ...     orders = Orders.spec(tables="public.orders", slot="shop")
+        >>> Shop.orders.config["postgres.slot"]
+        'shop'
+    """
+
+    Options = PostgresOptions
+    outputs = FIELDS
+    bounded = False
+    initial_rate = 100_000
+
+    @classmethod
+    def spec(
+        cls,
+        name: str | None = None,
+        par: int | dict[str, int] | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        dsn: str | None = None,
+        tables: str | Sequence[str] | None = None,
+        slot: str | None = None,
+        publication: str | None = None,
+        snapshot: bool | None = None,
+        fields: list[str] | None = None,
+    ) -> ComponentSpec:
+        """This spout for a Topology; arguments win over the reader's options.
+
+        Args:
+            name (str): as in ``Spout.spec``.
+            par (int | dict[str, int]): as in ``Spout.spec``.
+            config (dict): as in ``Spout.spec``; further options such as ``{"postgres.sslmode": "verify-full"}``.
+            dsn (str): ``postgres.dsn``. Defaults to the reader's option, where a password is hidden.
+            tables (str | list[str]): ``postgres.tables``. Defaults to the reader's option.
+            slot (str): ``postgres.slot``. Defaults to the reader's option.
+            publication (str): ``postgres.publication``. Defaults to the reader's option, or "pystorm".
+            snapshot (bool): ``postgres.snapshot``. Defaults to the reader's option, or True.
+            fields (list[str]): fields with their types, such as ["op string", "id long"]. Defaults to ``outputs``.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
+        """
+        given = {
+            "postgres.dsn": dsn,
+            "postgres.tables": tables if tables is None or isinstance(tables, str) else ",".join(tables),
+            "postgres.slot": slot,
+            "postgres.publication": publication,
+            "postgres.snapshot": snapshot,
+            "record.fields": None if fields is None else list(fields),
+        }
+        spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
+        if fields is not None:
+            spec.streams = Stream.all_of(fields, given_by=cls.__name__)
+        return spec
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        """Reads the options.
+
+        Raises:
+            OptionError: wrong options, or psycopg is not installed.
+            SchemaError: a field of a type that no column has.
+        """
+        fields = conf.get("record.fields", self.outputs)
+        options = parse(PostgresOptions, conf)
+        streams = Stream.all_of(fields, given_by=type(self).__name__)
+        self._values = values_of(next(each for each in streams if each.name == "default"))
+        self._client = PostgresClient(options)
+        self._changes = SlotChanges(self._client, options, self._any_logger())
+        self._rows: Iterator[tuple[int, Change]] | None = None
+        self._range = ("", 0, 0)
+        self._emitted = 0
+
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
+        return self._changes.snapshot(known, state)
+
+    def partitions(self) -> list[str]:
+        return list(self.snapshot({}, {}).heads)
+
+    def latest(self, partition: str) -> int:
+        return self.snapshot({}, {}).heads[partition][1]
+
+    def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
+        """Changes are decoded from the slot's position on, by one connection at a time: several tasks would wait for
+        each other, and decode the same."""
+        return [] if partition == CHANGES else super().split(partition, start, end, parts)
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        self._changes.commit(offsets)
+
+    def open(self, partition: str, start: int, end: int) -> None:
+        self._range = (partition, start, end)
+        self._rows, self._emitted = None, 0
+
+    def next_tuple(self) -> Any:
+        if self._rows is None:
+            self._rows = self._changes.rows(*self._range)
+            self._skipped = self._emitted  # by an earlier connection, that was lost
+        try:
+            for offset, change in self._rows:
+                if self._skipped:
+                    self._skipped -= 1
+                    continue
+                self.emit(self._values(change), offset)
+                self._emitted += 1
+                return None
+        except self._client.error as error:
+            self._rows = None
+            raise self._client.raised(error) from None
+        return False
+
+    def close(self) -> None:
+        self._rows = None
+
+    def cleanup(self) -> None:
+        self._client.close()
