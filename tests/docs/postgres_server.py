@@ -23,8 +23,8 @@ def postgres_server() -> Iterator[str]:
 
 
 @contextmanager
-def killable_postgres() -> Iterator[testbed.PostgresServer]:
-    """A new server with an empty database, which the test may kill and start again."""
+def killable_postgres(settings: dict[str, str] | None = None) -> Iterator[testbed.PostgresServer]:
+    """A new server with an empty database, which the test may kill and start again. ``settings``: further ones."""
     postgres_binary("initdb"), postgres_binary("postgres")
-    with testbed.postgres_server() as server:
+    with testbed.postgres_server(settings) as server:
         yield server
