@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from pyspark.errors import AnalysisException
 from redis import Redis
@@ -25,6 +26,7 @@ from pystorm_source.testing import run_topology, verify_spout
 from testbed.sqs_server import CREDENTIALS, sqs_server
 from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, Block, blocks, pages
+from tests.docs.postgres_server import killable_postgres
 from tests.source.pages import pages as rest_pages
 from tests.spouts.http.api import api as http_api
 from tests.states.redis_process import redis_process
@@ -301,6 +303,28 @@ def test_reading_a_queue(spark, tmp_path):
 @pytest.mark.campaign
 @pytest.mark.timeout(480)
 @on_spark
+def test_reading_postgresql(spark, tmp_path):
+    settings = {"wal_level": "logical"}
+    with killable_postgres(settings) as server, psycopg.connect(server.place, autocommit=True) as database:
+        database.execute("CREATE TABLE orders (id bigint PRIMARY KEY, item text, total numeric(10, 2))")
+        database.execute("INSERT INTO orders SELECT n, 'tea', n / 4.0 FROM generate_series(1, 50) n")
+        places = {
+            "host=db.example.org dbname=shop": f"host=127.0.0.1 port={server.port} dbname=postgres",
+            "/data": str(tmp_path),
+        }
+        query = run(spark, "docs/POSTGRES.md", places)["query"]
+        try:
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/shop") == 50)
+            database.execute("UPDATE orders SET total = 0 WHERE id <= 10")
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/shop") == 60)
+        finally:
+            query.stop()
+        assert query.exception() is None
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(480)
+@on_spark
 def test_reading_amazon_sqs(spark, tmp_path):
     """At a local server, which the environment of Spark's processes knows nothing of."""
     with sqs_server() as server:
@@ -569,6 +593,7 @@ def test_every_python_block_belongs_to_a_test():
         "WRITING_A_SPOUT.md",
         "REST.md",
         "HTTP.md",
+        "POSTGRES.md",
         "QUEUES.md",
         "DATA_SOURCES.md",
         "SQS.md",
