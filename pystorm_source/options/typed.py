@@ -87,6 +87,8 @@ ReadOptions = TypedDict(
         "postgres.dbname": str | None,
         "postgres.dsn": str | None,
         "postgres.host": str | None,
+        "postgres.key": str | None,
+        "postgres.key.lag": float | None,
         "postgres.password": str | None,
         "postgres.port": int | None,
         "postgres.publication": str | None,

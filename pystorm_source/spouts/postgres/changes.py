@@ -52,7 +52,7 @@ class SlotChanges:
     def rows(self, partition: str, start: int, end: int) -> Iterator[tuple[int, Change]]:
         """Task. Offsets and changes of a range. The iterator raises psycopg's errors."""
         if partition != CHANGES:
-            return ((change.seq, change) for change in self._copies.rows(partition, start, end))
+            return self._copies.rows(partition, start, end)
         return self._decoded(start, end)
 
     def _decoded(self, start: int, end: int) -> Iterator[tuple[int, Change]]:
@@ -60,7 +60,7 @@ class SlotChanges:
         for (message,) in self._client.copied(f"SELECT data FROM {self._slot.peek(end)}", ["bytea"]):
             for change in output.changes(message, start, end):
                 if change.schema != own:  # of a publication of all tables
-                    yield change.lsn, change
+                    yield output.lsn, change
 
     def _ready(self, known: bool) -> SlotStatus:
         """The slot, which is made if it is missing."""

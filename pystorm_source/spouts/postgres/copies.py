@@ -93,8 +93,8 @@ class TableCopies:
                 (number, each.schema, each.table, each.name, made.rowcount, lsn),
             )
 
-    def rows(self, partition: str, start: int, end: int) -> Iterator[Change]:
-        """Rows of the table of that name. The iterator raises psycopg's errors."""
+    def rows(self, partition: str, start: int, end: int) -> Iterator[tuple[int, Change]]:
+        """Numbers and rows of the table of that name. The iterator raises psycopg's errors."""
         (copy,) = (each for each in self.found() or () if each.name == partition)
         table = f"{self.schema}.copy_{copy.number}"
         names = [name for (name,) in self._client.rows(_COLUMNS, table)]
@@ -106,7 +106,8 @@ class TableCopies:
         self._client.rows(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
 
 
-def _change(copy: Copy, names: list[str], values: tuple[str, ...]) -> Change:
+def _change(copy: Copy, names: list[str], values: tuple[str, ...]) -> tuple[int, Change]:
     number, *columns = values
     row: Row = dict(zip(names, columns, strict=True))
-    return Change(copy.schema, copy.table, "snapshot", copy.lsn, None, None, int(number), row, None, [])
+    change = Change(copy.schema, copy.table, "snapshot", copy.lsn, None, None, int(number), row, None, [])
+    return int(number), change

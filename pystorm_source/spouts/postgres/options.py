@@ -21,6 +21,8 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
         "postgres.publication",
         "postgres.create",
         "postgres.snapshot",
+        "postgres.key",
+        "postgres.key.lag",
     )
 
     dsn: Annotated[
@@ -70,18 +72,34 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     snapshot: Annotated[
         bool, Meta(description="Whether a slot that is created here first gives the rows that its tables have then.")
     ] = msgspec.field(name="postgres.snapshot", default=True)
+    key: Annotated[
+        str,
+        Meta(description="Instead of a slot: an ascending column, integer or timestamp, by which the tables are read."),
+    ] = msgspec.field(name="postgres.key", default="")
+    key_lag: Annotated[
+        Annotated[float, Meta(ge=0, le=86_400)] | None,
+        Meta(
+            description="Seconds that a row must be old to be read by its key. Without it 0 for integers, 10 for "
+            "timestamps."
+        ),
+    ] = msgspec.field(name="postgres.key.lag", default=None)
     fail_on_data_loss: Annotated[
         bool, Meta(description="Whether changes that are gone unread fail the query (true) or are logged.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:
-        if not self.slot:
+        if bool(self.slot) == bool(self.key):
             raise OptionError(
-                "option 'postgres.slot' is needed: the name of the replication slot whose changes are read. "
-                "Given: nothing",
+                "one of the options postgres.slot, to read changes, and postgres.key, to read tables by a column, is "
+                f"needed. Given: {'both' if self.slot else 'neither'}",
+                code="PYSTORM_OPTIONS_CONFLICT" if self.slot else "PYSTORM_MISSING_OPTION",
+            )
+        if self.key and not self.names:
+            raise OptionError(
+                "option 'postgres.tables' is needed beside postgres.key: the tables to read. Given: nothing",
                 code="PYSTORM_MISSING_OPTION",
             )
-        if not re.fullmatch(r"[a-z0-9_]{1,55}", self.slot):
+        if self.slot and not re.fullmatch(r"[a-z0-9_]{1,55}", self.slot):
             raise OptionError(
                 "option 'postgres.slot' has 1 to 55 lower-case letters, digits and underscores, as PostgreSQL wants. "
                 f"Given: {given(self.slot)}",

@@ -37,10 +37,10 @@ class Change(NamedTuple):
     schema: str
     table: str
     op: str
-    lsn: int
+    lsn: int | None
     micros: int | None
     xid: int | None
-    seq: int
+    seq: int | None
     row: Row | None
     old: Row | None
     unchanged: list[str]
@@ -53,6 +53,11 @@ class PgOutput:
         self.relations: dict[int, Relation] = {}
         self._commit = (0, 0, 0)
         self._seq = 0
+
+    @property
+    def lsn(self) -> int:
+        """Where the commit is of the transaction that the last message belongs to."""
+        return self._commit[0]
 
     def changes(self, message: bytes, start: int, end: int) -> list[Change]:
         """The changes that a message tells of, if its transaction's commit lies in [start, end)."""

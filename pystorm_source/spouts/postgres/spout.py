@@ -7,10 +7,12 @@ from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
+from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import parse
 from pystorm_source.spouts.postgres.changes import CHANGES, SlotChanges
 from pystorm_source.spouts.postgres.client import PostgresClient
 from pystorm_source.spouts.postgres.columns import FIELDS, values_of
+from pystorm_source.spouts.postgres.keyed import KeyedTables
 from pystorm_source.spouts.postgres.options import PostgresOptions
 from pystorm_source.spouts.postgres.pgoutput import Change
 
@@ -34,6 +36,10 @@ class PostgresSpout(PartitionedSpout):
     table's replica identity tells) and ``unchanged`` (columns that are not sent, as they are large and not changed).
     Each other name in ``outputs`` is a column, which is converted to its type. ``row string`` gives JSON text.
 
+    With ``postgres.key`` instead of a slot it reads tables by an ascending column: rows that are inserted, as ``op``
+    row, once each. It needs no rights but SELECT, and sees no updates and deletes. docs/POSTGRES.md tells which rows it
+    can miss.
+
     Attributes:
         initial_rate (int): bytes of the log, or rows of a snapshot, per second, before anything is known. Defaults to
             100000.
@@ -55,6 +61,7 @@ class PostgresSpout(PartitionedSpout):
 
     Options = PostgresOptions
     outputs = FIELDS
+    clock: Clock = SystemClock()
     bounded = False
     initial_rate = 100_000
 
@@ -68,6 +75,7 @@ class PostgresSpout(PartitionedSpout):
         dsn: str | None = None,
         tables: str | Sequence[str] | None = None,
         slot: str | None = None,
+        key: str | None = None,
         publication: str | None = None,
         snapshot: bool | None = None,
         fields: list[str] | None = None,
@@ -81,6 +89,7 @@ class PostgresSpout(PartitionedSpout):
             dsn (str): ``postgres.dsn``. Defaults to the reader's option, where a password is hidden.
             tables (str | list[str]): ``postgres.tables``. Defaults to the reader's option.
             slot (str): ``postgres.slot``. Defaults to the reader's option.
+            key (str): ``postgres.key``: instead of a slot. Defaults to the reader's option.
             publication (str): ``postgres.publication``. Defaults to the reader's option, or "pystorm".
             snapshot (bool): ``postgres.snapshot``. Defaults to the reader's option, or True.
             fields (list[str]): fields with their types, such as ["op string", "id long"]. Defaults to ``outputs``.
@@ -92,6 +101,7 @@ class PostgresSpout(PartitionedSpout):
             "postgres.dsn": dsn,
             "postgres.tables": tables if tables is None or isinstance(tables, str) else ",".join(tables),
             "postgres.slot": slot,
+            "postgres.key": key,
             "postgres.publication": publication,
             "postgres.snapshot": snapshot,
             "record.fields": None if fields is None else list(fields),
@@ -113,13 +123,17 @@ class PostgresSpout(PartitionedSpout):
         streams = Stream.all_of(fields, given_by=type(self).__name__)
         self._values = values_of(next(each for each in streams if each.name == "default"))
         self._client = PostgresClient(options)
-        self._changes = SlotChanges(self._client, options, self._any_logger())
+        self._source: SlotChanges | KeyedTables = (
+            KeyedTables(self._client, options, self.clock)
+            if options.key
+            else SlotChanges(self._client, options, self._any_logger())
+        )
         self._rows: Iterator[tuple[int, Change]] | None = None
         self._range = ("", 0, 0)
         self._emitted = 0
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        return self._changes.snapshot(known, state)
+        return self._source.snapshot(known, state)
 
     def partitions(self) -> list[str]:
         return list(self.snapshot({}, {}).heads)
@@ -133,7 +147,7 @@ class PostgresSpout(PartitionedSpout):
         return [] if partition == CHANGES else super().split(partition, start, end, parts)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        self._changes.commit(offsets)
+        self._source.commit(offsets)
 
     def open(self, partition: str, start: int, end: int) -> None:
         self._range = (partition, start, end)
@@ -141,7 +155,7 @@ class PostgresSpout(PartitionedSpout):
 
     def next_tuple(self) -> Any:
         if self._rows is None:
-            self._rows = self._changes.rows(*self._range)
+            self._rows = self._source.rows(*self._range)
             self._skipped = self._emitted  # by an earlier connection, that was lost
         try:
             for offset, change in self._rows:
