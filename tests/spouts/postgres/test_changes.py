@@ -258,6 +258,16 @@ def test_a_slot_that_is_gone_is_lost_data(shop, caplog):
     assert "made anew, as failOnDataLoss is false" in caplog.text
 
 
+def test_a_slot_that_others_have_moved_is_lost_data(shop):
+    run, checkpoint, options = begun(shop)
+    shop.insert(1)
+    run.drain()
+    shop.insert(2)
+    shop.run("SELECT pg_replication_slot_advance(%s, pg_current_wal_lsn())", shop.name)
+    with pytest.raises(DataLossError, match=r"PYSTORM_DATA_LOST.*changes.* are gone"):
+        Run(options, checkpoint).trigger()
+
+
 def test_a_slot_whose_log_is_gone_is_lost_data(shop):
     _, checkpoint, options = begun(shop)
     shop.run("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
@@ -310,7 +320,10 @@ def test_a_publication_needs_tables(shop):
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
-        ({"postgres.slot": ""}, r"'postgres\.slot' is needed"),
+        ({"postgres.slot": ""}, r"one of the options postgres\.slot, .* is needed\. Given: neither"),
+        ({"postgres.key": "id"}, r"PYSTORM_OPTIONS_CONFLICT.*Given: both"),
+        ({"postgres.key": "id", "postgres.slot": ""}, r"'postgres\.tables' is needed beside postgres\.key"),
+        ({"postgres.key": "id", "postgres.key.lag": "-1"}, r"postgres\.key\.lag"),
         ({"postgres.slot": "Shop-1"}, r"'postgres\.slot' has 1 to 55"),
         ({"postgres.dsn": "host=x password=hunter2 nonsense"}, r"'postgres\.dsn' is a connection string"),
         ({"postgres.port": "0"}, r"postgres\.port"),
