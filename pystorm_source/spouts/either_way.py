@@ -27,7 +27,6 @@ class EitherWaySpout(PartitionedSpout):
         return True
 
     def _overrides(self, name: str) -> bool:
-        """Whether another class than the ready-made spout, the subclass of this one, defines the method."""
-        classes = type(self).__mro__
-        own = classes[classes.index(EitherWaySpout) - 1]
+        """Whether another class than the ready-made spout, a subclass of it, defines the method."""
+        own = next(each for each in type(self).__mro__ if each.__module__.startswith("pystorm_source."))
         return inspect.unwrap(getattr(type(self), name)) is not getattr(own, name)

@@ -1,4 +1,4 @@
-"""Options of FilesSpout."""
+"""Options of FilesSpout, and those of formats that spouts of files and objects share."""
 
 import codecs
 import re
@@ -15,24 +15,11 @@ from pystorm_source.options.duration import parse_duration
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)", re.DOTALL)
 
 
-class FilesOptions(Options, frozen=True, kw_only=True):
-    """What ``FilesSpout`` reads, and how. Set by ``FilesSpout.spec``, in a config, or as options of the reader."""
+class FormatOptions(Options, frozen=True, kw_only=True):
+    """How the content of files or objects is read. Spouts of both have these keys."""
 
     further = ("files.encoding.errors", "files.delimiter", "files.null")
 
-    path: Annotated[
-        str, Meta(min_length=1, description="Directory, file or glob (** crosses directories) that FilesSpout follows.")
-    ]
-    format: Annotated[
-        Literal["lines", "ndjson", "csv", "parquet"],
-        Meta(
-            description="lines: one field, the line; ndjson: a JSON object per line; csv: a record per line; parquet: "
-            "columns of whole files, by name."
-        ),
-    ] = "lines"
-    recursive: Annotated[
-        bool, Meta(description="Whether subdirectories of a followed directory are followed, too.")
-    ] = msgspec.field(name="files.recursive", default=False)
     encoding: Annotated[str, Meta(description="Encoding of the text; in it a line must end with the byte 0x0A.")] = (
         msgspec.field(name="files.encoding", default="utf-8")
     )
@@ -64,6 +51,41 @@ class FilesOptions(Options, frozen=True, kw_only=True):
     null: Annotated[str, Meta(description="csv: the text that stands for null.")] = msgspec.field(
         name="files.null", default=""
     )
+    fail_on_data_loss: Annotated[
+        bool,
+        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
+    ] = msgspec.field(name="failOnDataLoss", default=True)
+
+    def __post_init__(self) -> None:
+        try:
+            encoding = codecs.lookup(self.encoding)
+            fits = "\n".encode(encoding.name) == b"\n"
+        except (LookupError, ValueError):  # the latter: a NUL in the name, no text encoding
+            fits = False
+        if not fits:
+            raise OptionError(
+                f"option 'files.encoding' is a text encoding that Python knows and in which a line ends with the byte "
+                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+
+
+class FilesOptions(FormatOptions, frozen=True, kw_only=True):
+    """What ``FilesSpout`` reads, and how. Set by ``FilesSpout.spec``, in a config, or as options of the reader."""
+
+    path: Annotated[
+        str, Meta(min_length=1, description="Directory, file or glob (** crosses directories) that FilesSpout follows.")
+    ]
+    format: Annotated[
+        Literal["lines", "ndjson", "csv", "parquet"],
+        Meta(
+            description="lines: one field, the line; ndjson: a JSON object per line; csv: a record per line; parquet: "
+            "columns of whole files, by name."
+        ),
+    ] = "lines"
+    recursive: Annotated[
+        bool, Meta(description="Whether subdirectories of a followed directory are followed, too.")
+    ] = msgspec.field(name="files.recursive", default=False)
     gzip: Annotated[
         Literal["read", "ignore"],
         Meta(description="Files called *.gz: read them once they are complete, or ignore them."),
@@ -79,25 +101,11 @@ class FilesOptions(Options, frozen=True, kw_only=True):
         Literal["inode", "path"],
         Meta(description="Identity of a file. inode: renames are followed. path: for mounts without stable inodes."),
     ] = msgspec.field(name="files.identity", default="inode")
-    fail_on_data_loss: Annotated[
-        bool,
-        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
-    ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:
+        FormatOptions.__post_init__(self)
         local_path(self.path)
         parse_duration("files.finished.after", self.finished_after)
-        try:
-            encoding = codecs.lookup(self.encoding)
-            fits = "\n".encode(encoding.name) == b"\n"
-        except (LookupError, ValueError):  # the latter: a NUL in the name, no text encoding
-            fits = False
-        if not fits:
-            raise OptionError(
-                f"option 'files.encoding' is a text encoding that Python knows and in which a line ends with the byte "
-                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}",
-                code="PYSTORM_INVALID_OPTION",
-            )
 
     @classmethod
     def of(cls, conf: dict[str, Any]) -> "FilesOptions":

@@ -2,21 +2,19 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import pyarrow as pa
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.errors import DataLossError, OptionError, SchemaError, WorldError
+from pystorm_source.errors import OptionError, SchemaError, WorldError
 from pystorm_source.formats.csv import Csv
-from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, Unreadable
+from pystorm_source.formats.lines import Faults, LineFormat, Lines, TextDecoder
 from pystorm_source.formats.ndjson import NdJson
-from pystorm_source.spouts.either_way import EitherWaySpout
+from pystorm_source.spouts.blocks_spout import BlocksSpout
 from pystorm_source.spouts.files.identity.catalog import FileCatalog
 from pystorm_source.spouts.files.identity.identity import FileIdentity
 from pystorm_source.spouts.files.listing.follower import FileFollower
@@ -26,12 +24,8 @@ from pystorm_source.spouts.files.reading.parquet_rows import ParquetRows
 from pystorm_source.spouts.files.reading.range import FileRange
 from pystorm_source.types.arrow import schema_of
 
-# Malformed lines of a block after which a batch ends, so that readers of their dead letters get a turn. Too small: tiny
-# batches. Too large: dead letters wait in memory until their readers have room.
-_MOST_UNREAD = 100
 
-
-class FilesSpout(EitherWaySpout):
+class FilesSpout(BlocksSpout):
     """Follows growing text files and folders of Parquet files. Survives rotation, renaming and compression.
 
     A partition is a file, an offset the position of a line's first byte. A line is there once its newline is. Files
@@ -127,8 +121,6 @@ class FilesSpout(EitherWaySpout):
         self._format = self._made_format(conf.get("files.fields", self.outputs))
         self._header = options.header and options.format == "csv"
         self._range: FileRange | ParquetRange | None = None
-        self._pairs: Pairs = iter(())
-        self._blocks: Iterator[tuple[Any, int]] = iter(())
         self._follower = FileFollower(options, self._catalog, self.clock, self._log)
 
     def made_catalog(self, options: FilesOptions) -> FileCatalog:
@@ -204,95 +196,11 @@ class FilesSpout(EitherWaySpout):
         self._blocks = lines.blocks()
         self._format.begin(lines.path, lines.first_line)
 
-    def next_tuple(self) -> Any:
-        for pair in self._pairs:
-            if pair is not None:
-                values, offset = pair
-                self.emit(values, offset)
-            return None
-        return self._next_block()
-
-    def next_batch(self) -> pa.RecordBatch | None:
-        """The rows of ``next_tuple``, a block of lines at a time. The engine calls it instead, if it may.
-
-        Returns:
-            pyarrow.RecordBatch | None: the next rows of the range; None at its end.
-        """
-        batch = self._gathered()
-        try:
-            while batch is None:
-                block = next(self._blocks, None)
-                if block is None:
-                    return None
-                data, offset = block
-                fixed = self._range.fixed  # type: ignore[union-attr]
-                batch = self._format.batch(data, offset, fixed)
-                if batch is None:
-                    self._pairs = self._format.pairs(data, offset, fixed)
-                    batch = self._gathered()
-        except WorldError as error:
-            self._pass_over(error)
-        return batch
-
-    def _gathered(self) -> pa.RecordBatch | None:
-        """What is left of a block that is read line by line; without a row, it has given dead letters."""
-        rows: list[tuple[Any, ...]] = []
-        unread = 0
-        for pair in self._pairs:
-            if pair is not None:
-                rows.append(pair[0])
-            else:
-                unread += 1
-                if unread == _MOST_UNREAD:
-                    break
-        if not rows and not unread:
-            return None
-        schema: pa.Schema = self._format.schema
-        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    def _has_columns(self) -> bool:
-        return self._format.schema is not None
-
-    def _next_block(self) -> Any:
-        """Emits the first tuple of the next block that has one; False at the end of the range."""
-        try:
-            for data, offset in self._blocks:
-                self._pairs = self._format.pairs(data, offset, self._range.fixed)  # type: ignore[union-attr]
-                for pair in self._pairs:
-                    if pair is not None:
-                        values, at = pair
-                        self.emit(values, at)
-                    return None
-        except WorldError as error:
-            self._pass_over(error)
-        return False
-
-    def _pass_over(self, error: WorldError | SchemaError) -> None:
-        """Logs the error that is being handled, or raises it where options do not allow to go on."""
-        if self._options.fail_on_data_loss if isinstance(error, DataLossError) else self._options.malformed != "skip":
-            raise error
-        self._log.warning("%s", error)
-
-    def _bury(self, lost: Unreadable) -> bool:
-        """Makes a dead letter of a malformed line; whether it is a row. Raises SchemaError where it fails the task."""
-        if self._pystorm_retries is None:
-            raise lost.error()
-        encoding = "utf-8" if self._options.format in ("ndjson", "parquet") else self._options.encoding
-        values = (_text_of(lost.line, encoding),)
-        return self._pystorm_retries.give_up_unread(values, lost.offset, lost.message, lost.error)
+    def _is_fixed(self) -> bool:
+        return self._range.fixed  # type: ignore[union-attr]
 
     def close(self) -> None:
         if self._range is not None:
             self._faults.sum_up()
             self._range.close()
             self._range = None
-
-
-def _text_of(line: bytes, encoding: str) -> str | bytes:
-    """The line as text; as it is if that would change it."""
-    try:
-        return line.decode(encoding)
-    except UnicodeDecodeError:
-        return line

@@ -11,7 +11,7 @@ from pystorm_source.errors import WorldError
 from pystorm_source.spouts.files.identity.catalog import FileCatalog
 from pystorm_source.spouts.files.identity.identity import FileIdentity
 from pystorm_source.spouts.files.identity.parquet_file import ParquetFile, is_damage
-from pystorm_source.spouts.files.reading.parquet_rows import MisfitRow, ParquetRows
+from pystorm_source.spouts.files.reading.parquet_rows import MisfitRow, ParquetRows, instants_of
 from pystorm_source.spouts.files.reading.range import ATTEMPTS, lost_file
 
 # Rows of a batch, and bytes that the row group has for them. Too small: bolts and Spark take time by the batch. Too
@@ -37,7 +37,9 @@ class ParquetRange:
         self._file = self._opened()
         self.path = self._file.path
         try:
-            self._columns = rows.begin(self.path, self._file.reader, self._identity.hint)
+            self._columns = rows.begin(
+                self.path, self._file.reader.schema_arrow, instants_of(self._file.reader), self._identity.hint
+            )
         except BaseException:
             self.close()
             raise

@@ -57,13 +57,13 @@ class ParquetRows:
             for name, ddl in zip(fields, ddls, strict=True)
         ]
 
-    def begin(self, path: str, file: "pq.ParquetFile", hint: str) -> list[str]:
-        """The columns to read of this file; ``hint``: where it was first seen. Raises SchemaError if a field is none
-        of its columns, or has a type of which no value is one of the declared type.
+    def begin(self, path: str, found: pa.Schema, instants: dict[str, pa.DataType], hint: str) -> list[str]:
+        """The columns to read of a file with this schema; ``instants``: see ``instants_of``; ``hint``: where it was
+        first seen. Raises SchemaError if a field is none of its columns, or has a type of which no value is one of the
+        declared type.
         """
         self._faults.path = path
-        found = file.schema_arrow
-        self._instants = _instants(file)
+        self._instants = instants
         self._constants: dict[str, pa.Scalar] = {}
         columns = []
         for field in self._fields:
@@ -209,7 +209,7 @@ def _constant(field: _Field, path: str, hint: str, columns: list[str]) -> pa.Sca
     return constant
 
 
-def _instants(file: "pq.ParquetFile") -> dict[str, pa.DataType]:
+def instants_of(file: "pq.ParquetFile") -> dict[str, pa.DataType]:
     """The types of columns with INT96, which Spark writes for an instant and Arrow reads as local time."""
     schema = file.metadata.schema
     kinds = [schema.column(number).physical_type for number in range(len(schema))]
