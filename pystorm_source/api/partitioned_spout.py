@@ -253,7 +253,7 @@ class PartitionedSpout(Spout):
             )
         return batches
 
-    # Whether Trigger.AvailableNow runs, of a spout that says by itself where that ends.
+    # Whether Trigger.AvailableNow runs: the first snapshot has to have all there is.
     _pystorm_is_frozen: bool = False
 
     @classmethod

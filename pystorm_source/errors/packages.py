@@ -23,6 +23,7 @@ EXTRAS = {
     "postgresql": ("psycopg[binary]>=3.1", "sqlalchemy>=2.0"),
     "psycopg": ("psycopg[binary]>=3.1",),
     "redis": ("redis>=5",),
+    "objects": ("obstore>=0.9",),
     "sqs": ("boto3>=1.35",),
     "state": ("protobuf>=6.33.5",),
     "avro": ("confluent-kafka[schemaregistry]>=2.16", "fastavro>=1.9"),

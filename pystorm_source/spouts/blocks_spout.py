@@ -107,7 +107,11 @@ class BlocksSpout(EitherWaySpout):
             raise lost.error()
         encoding = self._options.encoding if self._options.format in ("lines", "csv") else "utf-8"
         values = (_text_of(lost.line, encoding),)
-        return self._pystorm_retries.give_up_unread(values, lost.offset, lost.message, lost.error)
+        return self._pystorm_retries.give_up_unread(values, self._position(lost.offset), lost.message, lost.error)
+
+    def _position(self, offset: int) -> int:
+        """The offset of the partition at this byte of the file that is read."""
+        return offset
 
 
 def _text_of(line: bytes, encoding: str) -> str | bytes:

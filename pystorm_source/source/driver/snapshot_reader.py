@@ -124,7 +124,9 @@ class SnapshotReader:
         for component in self._spouts.components:
             if self._spouts.knows_its_end(component):
                 self._spouts.freeze(component)
-            elif not self._spouts.overrides(component, "snapshot"):
+            elif self._spouts.overrides(component, "snapshot"):
+                self._spouts.freeze(component)  # its first answer has to have all there is
+            else:
                 answer = self._answer(component, {}, {})
                 if component in self.unanswered:
                     continue

@@ -82,7 +82,7 @@ class DriverSpouts:
         return plan.wrapper is not None and plan.cls._pystorm_has_notes
 
     def freeze(self, component: str) -> None:
-        """Tells a spout that knows its end that the run reads all there is."""
+        """Tells a spout that the run reads all there is."""
         with self._asked(component, "snapshot") as spout:
             spout._pystorm_is_frozen = True
 

@@ -3,6 +3,7 @@
 import io
 import zlib
 from itertools import accumulate
+from typing import Any
 
 import pyarrow as pa
 
@@ -52,17 +53,8 @@ class ParquetFile:
         return self._text.size == self.size and zlib.crc32(mark_of(self._text.fd, self.size)) == self._crc
 
     def row_groups(self) -> list[tuple[int, int]]:
-        """(offset, number) of each: where those before it end, by their sizes, which add up to that of the file.
-
-        Workaround (pyarrow 26): their true positions stand with their columns, and to ask a damaged footer for a
-        column may end the process.
-        """
-        metadata = self.reader.metadata
-        sizes = [max(0, metadata.row_group(number).total_byte_size) for number in range(metadata.num_row_groups)]
-        total = max(1, sum(sizes))
-        before = accumulate(sizes[:-1], initial=0)
-        # Inside of the file, whatever the footer says, so that a range has it.
-        return [(min(self.size * at // total, self.size - 1), number) for number, at in enumerate(before)][: len(sizes)]
+        """As ``row_groups_of``."""
+        return row_groups_of(self.reader.metadata, self.size)
 
     def cuts(self) -> list[int]:
         """Where a range may end: where a row group begins but the first, before which nothing lies, and at the end of
@@ -78,3 +70,16 @@ class ParquetFile:
 
     def __exit__(self, *failure: object) -> None:
         self.close()
+
+
+def row_groups_of(metadata: Any, size: int) -> list[tuple[int, int]]:
+    """(offset, number) of each: where those before it end, by their sizes, which add up to that of the file.
+
+    Workaround (pyarrow 26): their true positions stand with their columns, and to ask a damaged footer for a
+    column may end the process.
+    """
+    sizes = [max(0, metadata.row_group(number).total_byte_size) for number in range(metadata.num_row_groups)]
+    total = max(1, sum(sizes))
+    before = accumulate(sizes[:-1], initial=0)
+    # Inside of the file, whatever the footer says, so that a range has it.
+    return [(min(size * at // total, size - 1), number) for number, at in enumerate(before)][: len(sizes)]

@@ -4,6 +4,7 @@ find the file ─► is it the one that was planned? ─► read a batch ─► 
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -62,20 +63,7 @@ class ParquetRange:
         self._file.close()
 
     def _blocks_of(self, number: int) -> Iterator[pa.RecordBatch | MisfitRow]:
-        group = self._file.reader.metadata.row_group(number)
-        width = max(1, group.total_byte_size // max(1, group.num_rows))
-        size = max(1, min(_ROWS, _BYTES // width))
-        first = 0
-        if not self._columns:  # all fields are named by directories
-            for first in range(0, group.num_rows, size):
-                rows = min(size, group.num_rows - first)
-                yield from self._rows.blocks(pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""]), first)
-            return
-        for batch in self._file.reader.iter_batches(size, [number], self._columns, use_threads=False):
-            self._check()
-            if batch.num_rows:
-                yield from self._rows.blocks(batch, first)
-            first += batch.num_rows
+        return row_group_blocks(self._file.reader, number, self._columns, self._rows, self._check)
 
     def _check(self) -> None:
         """Raises DataLossError if what was read is not of the content that was planned."""
@@ -112,3 +100,23 @@ class ParquetRange:
             "failOnDataLoss=false"
         )
         return lost_file(self._catalog, self._identity, anew if changed else "", "files")
+
+
+def row_group_blocks(
+    reader: Any, number: int, columns: list[str], rows: ParquetRows, check: Callable[[], None]
+) -> Iterator[pa.RecordBatch | MisfitRow]:
+    """The blocks of a row group, which ``rows`` makes of these columns. ``check`` is called behind each read."""
+    group = reader.metadata.row_group(number)
+    width = max(1, group.total_byte_size // max(1, group.num_rows))
+    size = max(1, min(_ROWS, _BYTES // width))
+    first = 0
+    if not columns:  # all fields are named by directories
+        for first in range(0, group.num_rows, size):
+            count = min(size, group.num_rows - first)
+            yield from rows.blocks(pa.RecordBatch.from_arrays([pa.nulls(count)], names=[""]), first)
+        return
+    for batch in reader.iter_batches(size, [number], columns, use_threads=False):
+        check()
+        if batch.num_rows:
+            yield from rows.blocks(batch, first)
+        first += batch.num_rows

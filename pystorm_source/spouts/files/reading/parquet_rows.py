@@ -31,7 +31,7 @@ class MisfitRow(NamedTuple):
     text: bytes
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
     """``type`` is None if none is declared."""
 
     name: str
@@ -51,9 +51,9 @@ class ParquetRows:
         self.schema = schema_of(fields, ddls)
         self._faults = faults
         self._fields = [
-            _Field(name, None, True)
+            Field(name, None, True)
             if ddl is None
-            else _Field(name, field_type(ddl, f"field {name!r}"), nullable(ddl, name))
+            else Field(name, field_type(ddl, f"field {name!r}"), nullable(ddl, name))
             for name, ddl in zip(fields, ddls, strict=True)
         ]
 
@@ -72,7 +72,7 @@ class ParquetRows:
                 columns.append(field.name)
                 _check(field, self._instants.get(field.name, found.field(indices[0]).type), path)
             else:
-                self._constants[field.name] = _constant(field, path, hint, found.names)
+                self._constants[field.name] = path_value(field, path, hint, found.names)
         return columns
 
     def blocks(self, batch: pa.RecordBatch, first: int) -> Iterator[pa.RecordBatch | MisfitRow]:
@@ -141,7 +141,7 @@ class ParquetRows:
             yield row, offset
 
 
-def _ddl(field: _Field) -> str:
+def _ddl(field: Field) -> str:
     ddl = ddl_of(field.type)
     return ddl if field.nullable else f"{ddl} not null"
 
@@ -172,7 +172,7 @@ def _valid_text(column: pa.Array) -> pa.Array:
     return column
 
 
-def _check(field: _Field, type: pa.DataType, path: str) -> None:
+def _check(field: Field, type: pa.DataType, path: str) -> None:
     """Raises SchemaError if no value of this type is one of the field's."""
     try:
         if field.type is not None:
@@ -185,7 +185,7 @@ def _check(field: _Field, type: pa.DataType, path: str) -> None:
         ) from None
 
 
-def _constant(field: _Field, path: str, hint: str, columns: list[str]) -> pa.Scalar:
+def path_value(field: Field, path: str, hint: str, columns: list[str]) -> pa.Scalar:
     """The value of a field that the directories above the file name, as Spark's writers do: ``day=2024-02-29/``."""
     folders = dict(part.split("=", 1) for part in hint.split("/")[:-1] if "=" in part)
     text = next((value for name, value in folders.items() if unquote(name) == field.name), None)

@@ -1,0 +1,167 @@
+"""What a driver plans and a task looks up: partitions, and which parts of objects their offsets mean."""
+
+import logging
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from pystorm_source.api.partitioned_spout import Snapshot
+from pystorm_source.clock import Clock
+from pystorm_source.errors.redaction import without_credentials
+from pystorm_source.spouts.objects.known import KnownObjects
+from pystorm_source.spouts.objects.listing import Listing
+from pystorm_source.spouts.objects.log import ObjectLog
+from pystorm_source.spouts.objects.options import ObjectsOptions
+from pystorm_source.spouts.objects.reading import is_divisible
+from pystorm_source.spouts.objects.segment import Found, Part, Segment, named, parts_named, parts_of
+from pystorm_source.spouts.objects.store import opened
+
+_LANE = re.compile(r"lane-(\d\d)@([0-9a-f]{32})")
+_NAMED_PARTS, _NAMED_BYTES = 100, 32 << 20
+"""Of a partition whose name says what it is. Too few: many tasks. Too many: few of them."""
+_MANY_NAMED = 2_000
+"""Objects in offsets above which a warning says how to do better."""
+
+
+class Discovery:
+    """``Discovery(options, journal, clock, logger)``. ``journal``: the folder of lists; empty: names are partitions."""
+
+    def __init__(self, options: ObjectsOptions, journal: str, clock: Clock, logger: logging.Logger):
+        self._options = options
+        self._journal = journal
+        self._clock = clock
+        self._logger = logger
+        self._id = uuid.uuid4().hex  # of a query that has no list yet
+        self._log: tuple[str, ObjectLog] | None = None
+        self._known: tuple[str, KnownObjects] | None = None
+        self._listing: Listing | None = None
+        self._has_warned = False
+
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str], complete: bool) -> Snapshot:
+        """``complete``: nothing is left for the next one."""
+        if not self._journal:
+            return self._named(known)
+        id = str(state.get("list") or self._id)
+        log, objects = self._log_of(id), self._known_in(id)
+        last = log.last
+        watermark, newest = ("", 0) if last is None else (last.watermark, last.newest)
+        for found in self._found().new(objects, watermark, newest, complete or last is None):
+            last = Segment.behind(last, found, self._is_divisible)
+            try:
+                log.append(last)
+            except BaseException:
+                self._known = None  # it has what the list has not
+                raise
+        ends = [] if last is None else last.ends
+        return Snapshot({f"lane-{lane:02d}@{id}": (0, end) for lane, end in enumerate(ends) if end}, {"list": id})
+
+    def parts(self, partition: str, start: int, end: int) -> list[Part]:
+        """The parts of objects that a range has."""
+        near = self._near(partition, start, end)
+        within = (part.within(start, end, self._is_divisible(part.object.path)) for part in near)
+        return [part for part in within if part is not None]
+
+    def align(self, partition: str, start: int, end: int) -> int:
+        """Where a part begins near ``end``: before it, else behind it."""
+        cuts = self._cuts(partition, start, end + 1)
+        before = cuts[(cuts > start) & (cuts <= end)]
+        if len(before):
+            return int(before[-1])
+        first = (part for part in self._near(partition, start, start + 1) if part.at <= start)
+        return max(map(_behind, ([part] for part in first)), default=end)
+
+    def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
+        """At most ``parts - 1`` places where parts of objects begin, near even cuts."""
+        cuts = self._cuts(partition, start, end)
+        cuts = cuts[(cuts > start) & (cuts < end)]
+        if not len(cuts):
+            return []
+        wanted = [start + (end - start) * number // parts for number in range(1, parts)]
+        places = np.minimum(np.searchsorted(cuts, wanted), len(cuts) - 1)
+        return sorted(set(cuts[places].tolist()))
+
+    def _cuts(self, partition: str, start: int, end: int) -> Any:
+        """Where parts begin between these offsets, and some around them."""
+        found = _LANE.fullmatch(partition)
+        if found is None:
+            return np.array([each.at for each in parts_named(partition)], np.int64)
+        lane, log = int(found[1]), self._log_of(found[2])
+        last = log.last
+        end = min(end, last.ends[lane] if last is not None else end)
+        positions = [segment.positions(lane) for segment in log.around(lane, start, end)]
+        return np.concatenate([*positions, np.empty(0, np.int64)])
+
+    def _near(self, partition: str, start: int, end: int) -> list[Part]:
+        """The parts that begin in a range, and the one before them."""
+        found = _LANE.fullmatch(partition)
+        if found is None:
+            return parts_named(partition)
+        lane, log = int(found[1]), self._log_of(found[2])
+        return [part for segment in log.around(lane, start, end) for part in segment.parts(lane, start, end)]
+
+    def _named(self, known: Mapping[str, int]) -> Snapshot:
+        """The partitions that are known, and those of new objects: each says by its name which objects it has."""
+        objects = KnownObjects(self._options.overwritten == "read")
+        there = {name: parts_named(name) for name in known}
+        for parts in there.values():
+            objects.add(each.object for each in parts)
+        newest = max((each.object.modified for parts in there.values() for each in parts), default=0)
+        fresh = [each for found in self._found().new(objects, "", newest, True) for each in found]
+        names = [*known, *map(named, self._grouped(sorted(fresh)))]
+        if known and len(objects) > _MANY_NAMED and not self._has_warned:
+            self._has_warned = True
+            self._logger.warning(
+                "offsets hold the names of %d objects, for there is no list of them: set option journal.path for a new "
+                "query, and offsets stay small",
+                len(objects),
+            )
+        return Snapshot({name: (0, _behind(there.get(name) or parts_named(name))) for name in names})
+
+    def _grouped(self, found: Iterable[Found]) -> Iterator[list[tuple[Found, int, int]]]:
+        group: list[tuple[Found, int, int]] = []
+        size = 0
+        for each in found:
+            for begin, end in parts_of(each, self._is_divisible(each.path)):
+                if group and (len(group) == _NAMED_PARTS or size + end - begin > _NAMED_BYTES):
+                    yield group
+                    group, size = [], 0
+                group.append((each, begin, end))
+                size += end - begin
+        if group:
+            yield group
+
+    def _found(self) -> Listing:
+        if self._listing is None:
+            self._listing = Listing(opened(self._options.path, self._options), self._options, self._clock)
+        return self._listing
+
+    def _log_of(self, id: str) -> ObjectLog:
+        if self._log is None or self._log[0] != id:
+            folder = f"{self._journal.rstrip('/')}/objects-{id}"
+            store = opened(folder, self._options, makes_folder=True)
+            self._log = id, ObjectLog(store, without_credentials(folder))
+        return self._log[1]
+
+    def _known_in(self, id: str) -> KnownObjects:
+        """Those of the list; they are read when the first name is asked for."""
+        if self._known is None or self._known[0] != id:
+            log = self._log_of(id)
+            oldest = self._options.max_age_micros
+
+            def digests() -> Iterator[tuple[Any, Any, Any]]:
+                last = log.last
+                since = 0 if oldest is None or last is None else last.newest - oldest
+                return (segment.digests(since) for segment in log.segments())
+
+            self._known = id, KnownObjects(self._options.overwritten == "read", digests)
+        return self._known[1]
+
+    def _is_divisible(self, path: str) -> bool:
+        return is_divisible(path, self._options)
+
+
+def _behind(parts: Iterable[Part]) -> int:
+    return max(each.at + max(1, each.end - each.begin) for each in parts)

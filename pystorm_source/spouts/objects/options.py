@@ -1,0 +1,111 @@
+"""Options of ObjectsSpout."""
+
+import os
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+from pystorm_source.errors.redaction import without_credentials
+from pystorm_source.options.duration import parse_duration
+from pystorm_source.spouts.files.options import FormatOptions
+
+_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
+
+
+class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
+    """What ``ObjectsSpout`` reads, and how. Set by ``ObjectsSpout.spec``, in a config, or as options of the reader."""
+
+    further = (
+        *FormatOptions.further,
+        *("objects.incremental", "objects.overwritten", "objects.max.age", "objects.config.*", "objects.client.*"),
+    )
+
+    path: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Prefix that ObjectsSpout reads: s3://bucket/prefix, gs://, abfss://, az://, file://, or an "
+            "absolute path.",
+        ),
+    ]
+    format: Annotated[
+        Literal["lines", "ndjson", "csv", "parquet", "avro"],
+        Meta(description="What an object is: as for FilesSpout, and avro: a container file with its schema."),
+    ] = "lines"
+    glob: Annotated[
+        str, Meta(description="Objects whose name, without folders, matches this glob, such as *.json. Empty: all.")
+    ] = msgspec.field(name="pathGlobFilter", default="")
+    recursive: Annotated[bool, Meta(description="Whether objects in folders below the prefix are read, too.")] = (
+        msgspec.field(name="objects.recursive", default=True)
+    )
+    incremental: Annotated[
+        Literal["auto", "true", "false"],
+        Meta(
+            description="Listing. true: behind the greatest known name only; a smaller name that comes later is never "
+            "read. false: all, again and again. auto: behind the greatest name at once, all of it now and then, more "
+            "often while that finds something."
+        ),
+    ] = msgspec.field(name="objects.incremental", default="auto")
+    overwritten: Annotated[
+        Literal["ignore", "read"],
+        Meta(
+            description="An object that was overwritten after it was planned. read: it is a new one. ignore: it is not."
+        ),
+    ] = msgspec.field(name="objects.overwritten", default="ignore")
+    max_age: Annotated[
+        str,
+        Meta(
+            description="Objects older than the newest one by more than this are forgotten, and never read if they are "
+            "new. A number with ms, s, m, h or d. Empty: nothing is forgotten."
+        ),
+    ] = msgspec.field(name="objects.max.age", default="")
+    config: Annotated[
+        dict[str, str] | None,
+        Meta(description="Settings of the store by obstore's names, such as objects.config.region."),
+    ] = msgspec.field(name="objects.config.*", default=None)
+    client: Annotated[
+        dict[str, str] | None,
+        Meta(description="Settings of its HTTP client by obstore's names, such as objects.client.allow_http."),
+    ] = msgspec.field(name="objects.client.*", default=None)
+
+    def __post_init__(self) -> None:
+        FormatOptions.__post_init__(self)
+        scheme, separator, _ = self.path.partition("://")
+        if (separator and scheme.lower() not in _SCHEMES) or (not separator and not os.path.isabs(self.path)):
+            raise OptionError(
+                "option 'path' of an ObjectsSpout is an absolute path or one of "
+                f"{', '.join(f'{each}://' for each in _SCHEMES)}. Given: {without_credentials(self.path)!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+        if self.max_age:
+            parse_duration("objects.max.age", self.max_age)
+
+    @property
+    def max_age_micros(self) -> int | None:
+        """None: nothing is forgotten."""
+        return round(parse_duration("objects.max.age", self.max_age) * 1_000_000) if self.max_age else None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the prefix is a folder of this machine's."""
+        return is_local(self.path)
+
+    def store_of(self, url: str) -> dict[str, Any]:
+        """The settings for a store at this URL: those of the options if it is one of the same kind."""
+        if is_local(url):
+            return {}
+        same = url.partition("://")[0].lower()[:2] == self.path.partition("://")[0].lower()[:2]
+        return {"config": dict(self.config or {}) if same else {}, "client_options": _typed(self.client or {})}
+
+
+def is_local(url: str) -> bool:
+    """Whether a path or URL is one of this machine's."""
+    return "://" not in url or url.lower().startswith("file://")
+
+
+def _typed(client: dict[str, str]) -> dict[str, Any]:
+    """``true`` and ``false`` as obstore's client takes them."""
+    words: dict[str, Any] = {"true": True, "false": False}
+    return {key: words.get(str(value).lower(), value) for key, value in client.items()}

@@ -1,0 +1,241 @@
+"""The blocks of parts of objects, one after the other: lines, row groups of Parquet, records of Avro.
+
+All that is asked of the store is asked between two blocks, in ``__next__``: so a busy store may be asked again. Only a
+part of a large Parquet object asks while it is read.
+"""
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from pystorm_source.errors import SchemaError, WorldError
+from pystorm_source.errors.packages import package
+from pystorm_source.spouts.files.identity.parquet_file import is_damage, row_groups_of
+from pystorm_source.spouts.files.reading.line_reader import BLOCK, plain_blocks
+from pystorm_source.spouts.files.reading.parquet_range import row_group_blocks
+from pystorm_source.spouts.files.reading.parquet_rows import ParquetRows, instants_of
+from pystorm_source.spouts.objects.fetching import Fetcher, ObjectBytes
+from pystorm_source.spouts.objects.options import ObjectsOptions
+from pystorm_source.spouts.objects.rows import ObjectRows
+from pystorm_source.spouts.objects.segment import Part
+
+_MARGIN = 1 << 14
+"""Bytes behind a part that are fetched with it, for its last line. Too few: another request. Too many: wasted."""
+_TAIL = 1 << 16
+"""Bytes at the end of a large Parquet object that are fetched first. Too few: a footer takes another request."""
+_RECORDS = 4096
+Block = tuple[Any, int]
+
+
+def is_divisible(path: str, options: ObjectsOptions) -> bool:
+    """Whether parts of the object can be read by themselves."""
+    return options.format != "avro" and not (path.endswith(".gz") and options.format != "parquet")
+
+
+class PartBlocks(Iterator[Block]):
+    """``PartBlocks(objects, parts, rows, options, end, pass_over)``: (block, byte of the object where it begins).
+
+    ``end``: of the range. ``pass_over`` is told of what cannot be read, and raises if that is an error. ``fixed``: all
+    rows of the last block have its offset.
+    """
+
+    def __init__(
+        self,
+        objects: ObjectBytes,
+        parts: list[Part],
+        rows: ObjectRows,
+        options: ObjectsOptions,
+        end: int,
+        pass_over: Callable[[WorldError | SchemaError], None],
+    ):
+        self.fixed = False
+        self._objects = objects
+        self._rows = rows
+        self._options = options
+        self._end = end
+        self._pass_over = pass_over
+        self._fetcher = Fetcher(objects, parts, self._span)
+        self._got: tuple[Part, Any] | None = None
+        self._current: Iterator[Block] | None = None
+
+    def __next__(self) -> Block:
+        while True:
+            try:
+                if self._current is not None:
+                    block = next(self._current, None)
+                    if block is not None:
+                        return block
+                    self._current = None
+                self._got = self._got or self._fetcher.next()
+                if self._got is None:
+                    raise StopIteration
+                part, data = self._got
+                self._current = self._begun(part, data)
+                self._got = None
+            except (WorldError, SchemaError) as error:
+                self._got = self._current = None
+                self._pass_over(error)
+
+    def close(self) -> None:
+        self._fetcher.close()
+
+    def _span(self, part: Part) -> tuple[int, int] | None:
+        """What to fetch ahead."""
+        if self._options.format == "parquet":
+            return (0, part.end) if part.is_whole else None
+        return max(0, part.begin - 1), min(part.object.size, part.end if part.is_whole else part.end + _MARGIN)
+
+    def _begun(self, part: Part, data: Any) -> Iterator[Block]:
+        """Its blocks. May ask the store."""
+        options, path = self._options, f"{self._objects.url}/{part.object.path}"
+        self._rows.begin(part, path, min(part.at + max(1, part.end - part.begin), self._end) - 1)
+        if options.format == "parquet":
+            self.fixed = True
+            source = (
+                pa.BufferReader(pa.py_buffer(data)) if data is not None else ObjectFile(self._objects.patient(), part)
+            )
+            return self._row_groups(part, path, source)
+        if options.format == "avro":
+            self.fixed = True
+            return self._records(part, path, data)
+        if not is_divisible(part.object.path, options):
+            self.fixed = True
+            return self._unpacked(part, path, data)
+        self.fixed = False
+        return self._lines(part, path, data)
+
+    def _lines(self, part: Part, path: str, data: Any) -> Iterator[Block]:
+        has_header = self._options.format == "csv" and self._options.header
+        base = max(0, part.begin - 1)
+        text = bytes(data)
+        while base + len(text) < part.object.size and text.find(b"\n", part.end - 1 - base) < 0:
+            at = base + len(text)
+            text += bytes(self._objects.get(part.object, at, at + max(_TAIL, len(text))))
+        first = b""
+        if has_header:
+            head = text if part.begin == 0 else bytes(self._objects.get(part.object, 0, _TAIL))
+            first = head[: head.find(b"\n") + 1 or len(head)]
+        self._rows.inner.begin(path, first)
+        start = max(part.begin, len(first))
+        if part.is_whole and len(text) <= BLOCK:
+            return iter([(text[start:], start)] if start < part.end else [])
+        return plain_blocks(lambda count, at: text[at - base : at - base + count], start, part.end, path)
+
+    def _unpacked(self, part: Part, path: str, data: Any) -> Iterator[Block]:
+        """Lines of a gzip object."""
+        begun = not (self._options.format == "csv" and self._options.header)
+        if begun:
+            self._rows.inner.begin(path, b"")
+        rest = b""
+        source = gzip.GzipFile(fileobj=io.BytesIO(data))
+        while True:
+            try:
+                block = source.read(BLOCK)
+            except (EOFError, zlib.error, OSError) as error:
+                raise _broken(path, "gzip object", error, part) from error
+            text = rest + block
+            cut = text.rfind(b"\n") + 1 if block else len(text)
+            lines, rest = text[:cut], text[cut:]
+            if lines and not begun:
+                first = lines[: lines.find(b"\n") + 1 or len(lines)]
+                self._rows.inner.begin(path, first)
+                lines, begun = lines[len(first) :], True
+            if lines:
+                yield lines, part.begin
+            if not block:
+                return
+
+    def _row_groups(self, part: Part, path: str, source: Any) -> Iterator[Block]:
+        import pyarrow.parquet as pq
+
+        rows = self._rows.inner
+        assert isinstance(rows, ParquetRows)
+        try:
+            reader = pq.ParquetFile(source, pre_buffer=not part.is_whole, coerce_int96_timestamp_unit="us")
+            columns = rows.begin(path, reader.schema_arrow, instants_of(reader), part.object.path)
+            groups = row_groups_of(reader.metadata, part.object.size)
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            raise _broken(path, "Parquet object", error, part) from error
+        for offset, number in groups:
+            if part.begin <= offset < part.end:
+                try:
+                    for block in row_group_blocks(reader, number, columns, rows, _no_check):
+                        yield block, offset
+                except Exception as error:
+                    if not is_damage(error):
+                        raise
+                    self._pass_over(_broken(path, "Parquet object", error, part))
+
+    def _records(self, part: Part, path: str, data: Any) -> Iterator[Block]:
+        rows = self._rows.inner
+        assert isinstance(rows, ParquetRows)
+        fastavro = package("fastavro", "ObjectsSpout", "avro")
+        first = 0
+        try:
+            reader = fastavro.reader(io.BytesIO(data))
+            while records := [each for _, each in zip(range(_RECORDS), reader, strict=False)]:
+                names = [field["name"] for field in reader.writer_schema["fields"]]
+                batch = pa.RecordBatch.from_arrays([pa.array([r[name] for r in records]) for name in names], names)
+                wanted = rows.begin(path, batch.schema, {}, part.object.path)
+                for block in rows.blocks(batch.select(wanted), first):
+                    yield block, part.begin
+                first += len(records)
+        except (ValueError, KeyError, TypeError, EOFError, IndexError, StopIteration, pa.ArrowException) as error:
+            if isinstance(error, SchemaError):
+                raise
+            raise _broken(path, "Avro object", error, part) from error
+
+
+class ObjectFile(io.RawIOBase):
+    """``ObjectFile(objects, part)``: an object as a file, for pyarrow, which asks for ranges of it."""
+
+    def __init__(self, objects: ObjectBytes, part: Part):
+        self._objects = objects
+        self._object = part.object
+        self._at = 0
+        self._tail_at = max(0, part.object.size - _TAIL)
+        self._tail = objects.get(part.object, self._tail_at, part.object.size)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._object.size)[whence]
+        return self._at
+
+    def size(self) -> int:
+        return self._object.size
+
+    def read(self, count: int = -1) -> bytes:
+        at = self._at
+        end = self._object.size if count < 0 else min(at + count, self._object.size)
+        if end <= at:
+            return b""
+        self._at = end
+        if at >= self._tail_at:
+            return bytes(memoryview(self._tail)[at - self._tail_at : end - self._tail_at])
+        return bytes(self._objects.get(self._object, at, end))
+
+
+def _no_check() -> None:
+    """What is read is what was planned: the store has compared the etag."""
+
+
+def _broken(path: str, what: str, error: BaseException, part: Part) -> WorldError:
+    return WorldError(
+        f"{path!r} is no whole {what}, or is damaged ({error}): repair or remove it; files.malformed=skip takes what "
+        f"can be read. Given: [{part.begin}, {part.end})",
+        code="PYSTORM_FILE_UNREADABLE",
+    )
