@@ -16,14 +16,15 @@ memory."""
 
 class KnownObjects:
     """``KnownObjects(by_version, digests)``. ``by_version``: whether an object with another etag is another one.
-    ``digests``: of those that were known before, as ``Segment`` has them; it is asked when it is first needed.
+    ``digests``: of all that is known, as ``Segment`` has them; it is asked when a name is first looked for, and has what
+    was added before.
     """
 
-    def __init__(self, by_version: bool, digests: Callable[[], Iterable[Digests]] = tuple):
+    def __init__(self, by_version: bool, digests: Callable[[], Iterable[Digests]] | None = None):
         self._by_version = by_version
         self._high = self._low = self._version = np.empty(0, np.uint64)
         self._recent: set[tuple[int, ...]] = set()
-        self._earlier: Callable[[], Iterable[Digests]] | None = digests
+        self._earlier = digests
 
     def __len__(self) -> int:
         return len(self._high) + len(self._recent)
@@ -36,6 +37,8 @@ class KnownObjects:
 
     def add(self, found: Iterable[Found]) -> None:
         """Adds objects as they were listed."""
+        if self._earlier is not None:
+            return
         self._recent.update(map(self._key, found))
         if len(self._recent) > _MOST_RECENT:
             rows = [(*key, 0) if len(key) == 2 else key for key in self._recent]
