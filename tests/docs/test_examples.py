@@ -271,6 +271,18 @@ def test_a_python_data_source():
 
 
 @on_spark
+def test_reading_objects(spark, tmp_path):
+    day = tmp_path / "lake" / "orders" / "day=2026-01-01"
+    day.mkdir(parents=True)
+    for n in range(20):
+        (day / f"{n:02d}.json").write_text(f'{{"id": {n}, "item": "hat"}}\n')
+    places = {"s3://lake": str(tmp_path / "lake"), '"/data': f'"{tmp_path}'}
+    query = run(spark, "docs/OBJECTS.md", places)["query"]
+    with stopped_in_order(query):
+        wait_until(lambda: rows_in(spark, f"{tmp_path}/orders") == 20)
+
+
+@on_spark
 def test_reading_an_http_api(spark, tmp_path):
     with http_api() as server:
         server.most = 100
@@ -593,6 +605,7 @@ def test_every_python_block_belongs_to_a_test():
         "WRITING_A_SPOUT.md",
         "REST.md",
         "HTTP.md",
+        "OBJECTS.md",
         "POSTGRES.md",
         "QUEUES.md",
         "DATA_SOURCES.md",
