@@ -8,7 +8,7 @@ import argparse
 import json
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -167,7 +167,7 @@ def typed() -> str:
             if not key.endswith(".*") and key != "topology":  # which is an argument of its own
                 hints.setdefault(key, {}).update(dict.fromkeys(_hints(field.type)))
                 hints[key].update(dict.fromkeys(("dict[str, Any]",) if key in table.takes_json else ()))
-    rows = (f'        "{key}": {" | ".join([*found, "None"])},' for key, found in sorted(hints.items()))
+    rows = (f'        "{key}": {_union(found)},' for key, found in sorted(hints.items()))
     return f'''"""The keyword arguments of ``read_stream`` and ``read``, for editors and type checkers.
 
 {GENERATED}
@@ -204,13 +204,20 @@ def metrics() -> str:
     return counter_page.metrics()
 
 
+def _union(hints: Iterable[str]) -> str:
+    """These or None; the words of all spouts that have the key are one literal."""
+    words = [each for each in hints if each.startswith('"')]
+    literal = [f"Literal[{', '.join(words)}]"] if words else []
+    return " | ".join([*literal, *(each for each in hints if each not in words), "None"])
+
+
 def _hints(hint: Any) -> Iterator[str]:
-    """As it stands in a source, without None."""
+    """As it stands in a source, without None; the words of a literal one by one."""
     origin = typing.get_origin(hint)
     if origin is Annotated:
         yield from _hints(typing.get_args(hint)[0])
     elif origin is Literal:
-        yield f"Literal[{', '.join(json.dumps(word) for word in typing.get_args(hint))}]"
+        yield from map(json.dumps, typing.get_args(hint))
     elif origin in (typing.Union, types.UnionType):
         for part in typing.get_args(hint):
             yield from _hints(part)

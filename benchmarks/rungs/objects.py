@@ -7,8 +7,8 @@
     restart    the same by a new driver
 
 Both sides read all there is by ``availableNow`` into the noop sink; a figure counts the micro-batches with rows,
-listing included. The first run of each side starts processes and is not counted. Spark, Python and the files' cache share the
-cores. Ten times as many large objects would be 10 GB.
+listing included. The first run of each side starts processes and is not counted. Spark, Python and the files' cache
+share the cores. Ten times as many large objects would be 10 GB.
 """
 
 import shutil

@@ -36,9 +36,7 @@ ReadOptions = TypedDict(
         "files.malformed": Literal["fail", "dead-letter", "skip"] | None,
         "files.null": str | None,
         "files.recursive": bool | None,
-        "format": Literal["lines", "ndjson", "csv", "parquet"]
-        | Literal["lines", "ndjson", "csv", "parquet", "avro"]
-        | None,
+        "format": Literal["lines", "ndjson", "csv", "parquet", "avro"] | None,
         "groupIdPrefix": str | None,
         "host": str | None,
         "http.ca.file": str | None,
@@ -141,7 +139,7 @@ ReadOptions = TypedDict(
         "subscribePattern": str | None,
         "topology.acker.executors": int | None,
         "topology.async.loop": Literal["auto", "asyncio", "uvloop"] | None,
-        "topology.async.max.pending": int | Literal["adaptive"] | None,
+        "topology.async.max.pending": Literal["adaptive"] | int | None,
         "topology.async.ordered": bool | None,
         "topology.async.request.timeout.secs": float | None,
         "topology.backpressure.wait.park.microsec": int | None,

@@ -18,6 +18,7 @@ from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.postgres.options import PostgresOptions
 from pystorm_source.spouts.rate import RateOptions
 from pystorm_source.spouts.redis_stream import RedisStreamOptions
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m docs.option_pages --write"
 ALL = (
     *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, HttpOptions, KafkaOptions, RateOptions),
+    *(ObjectsOptions, RedisStreamOptions, SocketOptions, SqsOptions),
     *(PostgresOptions, RedisStreamOptions, SocketOptions, SqsOptions),
 )
 

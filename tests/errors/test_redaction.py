@@ -30,6 +30,7 @@ from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.postgres.options import PostgresOptions
 from pystorm_source.spouts.redis_stream import RedisStreamOptions
 from pystorm_source.spouts.sqs_options import SqsOptions
@@ -98,6 +99,9 @@ HOLDERS: dict[Any, Any] = {
         dsn=f"postgresql://shown:{SECRET}@host/db", password=SECRET, slot="shop"
     ),
     "HttpOptions": lambda: HttpOptions(url="https://shown", token=SECRET, auth_headers={"x-shop": SECRET}),
+    "ObjectsOptions": lambda: ObjectsOptions(
+        path=f"s3://shown:{SECRET}@bucket", config={"secret_access_key": SECRET, "sas_key": SECRET}
+    ),
     "DecodingOptions": lambda: DecodingOptions(registry_client=CLIENT),
     "JournalOptions": lambda: JournalOptions(path=f"s3://key:{SECRET}@bucket/shown"),
     "Login": lambda: Login(password=SECRET * 2),
@@ -108,6 +112,7 @@ WITHOUT_SECRETS = {
     "DeadLetterOptions",
     "EngineOptions",
     "FilesOptions",
+    "FormatOptions",
     "JournaledSpoutOptions",
     "PlannedBatch",
     "RateOptions",

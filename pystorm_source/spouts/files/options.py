@@ -1,6 +1,5 @@
-"""Options of FilesSpout, and those of formats that spouts of files and objects share."""
+"""Options of FilesSpout."""
 
-import codecs
 import re
 from typing import Annotated, Any, Literal
 
@@ -8,66 +7,12 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
-from pystorm_source.options import Options, parse
+from pystorm_source.options import parse
 from pystorm_source.options.duration import parse_duration
+from pystorm_source.spouts.blocks.options import FormatOptions
 
 # One letter and a colon would be a drive, not a scheme.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)", re.DOTALL)
-
-
-class FormatOptions(Options, frozen=True, kw_only=True):
-    """How the content of files or objects is read. Spouts of both have these keys."""
-
-    further = ("files.encoding.errors", "files.delimiter", "files.null")
-
-    encoding: Annotated[str, Meta(description="Encoding of the text; in it a line must end with the byte 0x0A.")] = (
-        msgspec.field(name="files.encoding", default="utf-8")
-    )
-    encoding_errors: Annotated[
-        Literal["replace", "strict"],
-        Meta(
-            description="Bytes that are invalid in the encoding. replace: by U+FFFD (no line is lost). strict: the "
-            "line is malformed."
-        ),
-    ] = msgspec.field(name="files.encoding.errors", default="replace")
-    malformed: Annotated[
-        Literal["fail", "dead-letter", "skip"],
-        Meta(
-            description="A line, or row of Parquet, that the format cannot read. fail: the task fails and names file "
-            "and byte offset. dead-letter: topology.dead.letter decides. skip: the line is counted and logged, "
-            "whatever that option says."
-        ),
-    ] = msgspec.field(name="files.malformed", default="fail")
-    header: Annotated[
-        bool,
-        Meta(
-            description="csv. true: the first line of every file names its columns; false: columns are taken by "
-            "position."
-        ),
-    ] = msgspec.field(name="files.header", default=False)
-    delimiter: Annotated[
-        str, Meta(min_length=1, max_length=1, description="csv: the character between two values.")
-    ] = msgspec.field(name="files.delimiter", default=",")
-    null: Annotated[str, Meta(description="csv: the text that stands for null.")] = msgspec.field(
-        name="files.null", default=""
-    )
-    fail_on_data_loss: Annotated[
-        bool,
-        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
-    ] = msgspec.field(name="failOnDataLoss", default=True)
-
-    def __post_init__(self) -> None:
-        try:
-            encoding = codecs.lookup(self.encoding)
-            fits = "\n".encode(encoding.name) == b"\n"
-        except (LookupError, ValueError):  # the latter: a NUL in the name, no text encoding
-            fits = False
-        if not fits:
-            raise OptionError(
-                f"option 'files.encoding' is a text encoding that Python knows and in which a line ends with the byte "
-                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}",
-                code="PYSTORM_INVALID_OPTION",
-            )
 
 
 class FilesOptions(FormatOptions, frozen=True, kw_only=True):

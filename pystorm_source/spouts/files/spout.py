@@ -14,13 +14,13 @@ from pystorm_source.errors import OptionError, SchemaError, WorldError
 from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, TextDecoder
 from pystorm_source.formats.ndjson import NdJson
-from pystorm_source.spouts.blocks_spout import BlocksSpout
+from pystorm_source.spouts.blocks.parquet_rows import ParquetRows
+from pystorm_source.spouts.blocks.spout import BlocksSpout
 from pystorm_source.spouts.files.identity.catalog import FileCatalog
 from pystorm_source.spouts.files.identity.identity import FileIdentity
 from pystorm_source.spouts.files.listing.follower import FileFollower
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.files.reading.parquet_range import ParquetRange
-from pystorm_source.spouts.files.reading.parquet_rows import ParquetRows
 from pystorm_source.spouts.files.reading.range import FileRange
 from pystorm_source.types.arrow import schema_of
 

@@ -16,8 +16,8 @@ memory."""
 
 class KnownObjects:
     """``KnownObjects(by_version, digests)``. ``by_version``: whether an object with another etag is another one.
-    ``digests``: of all that is known, as ``Segment`` has them; it is asked when a name is first looked for, and has what
-    was added before.
+    ``digests``: of all that is known, as ``Segment`` has them. It is asked when a name is first looked for, and has
+    what was added before.
     """
 
     def __init__(self, by_version: bool, digests: Callable[[], Iterable[Digests]] | None = None):

@@ -6,7 +6,7 @@
 Segments are numbered, put there once (a put that fails if there is one), and never changed, so a position in a lane
 means the same bytes of the same object for ever, for any driver and any task. A driver that is killed behind a put has
 found objects that no offset names yet: the next one goes on behind them. One that was taken for dead and is not finds
-its number taken. Small segments are joined: the joined one is put there first, and whoever reads takes the widest.
+its number taken. Small segments are joined: the joined one is put there first, and a reader takes the widest.
 """
 
 import re

@@ -9,7 +9,7 @@ from msgspec import Meta
 from pystorm_source.errors import OptionError
 from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.options.duration import parse_duration
-from pystorm_source.spouts.files.options import FormatOptions
+from pystorm_source.spouts.blocks.options import FormatOptions
 
 _SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
 
@@ -19,7 +19,8 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
 
     further = (
         *FormatOptions.further,
-        *("objects.incremental", "objects.overwritten", "objects.max.age", "objects.config.*", "objects.client.*"),
+        *("pathGlobFilter", "objects.recursive", "objects.incremental", "objects.overwritten", "objects.max.age"),
+        *("objects.config.*", "objects.client.*"),
     )
 
     path: Annotated[

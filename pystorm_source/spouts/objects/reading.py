@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from pystorm_source.errors import SchemaError, WorldError
 from pystorm_source.errors.packages import package
-from pystorm_source.spouts.files.identity.parquet_file import is_damage, row_groups_of
-from pystorm_source.spouts.files.reading.line_reader import BLOCK, plain_blocks
-from pystorm_source.spouts.files.reading.parquet_range import row_group_blocks
-from pystorm_source.spouts.files.reading.parquet_rows import ParquetRows, instants_of
+from pystorm_source.spouts.blocks.line_blocks import BLOCK, plain_blocks
+from pystorm_source.spouts.blocks.parquet_rows import ParquetRows, instants_of
+from pystorm_source.spouts.blocks.row_groups import is_damage, row_group_blocks, row_groups_of
 from pystorm_source.spouts.objects.fetching import Fetcher, ObjectBytes
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.objects.rows import ObjectRows
@@ -207,9 +206,6 @@ class ObjectFile(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._at
 
     def seek(self, offset: int, whence: int = 0) -> int:
         self._at = offset + (0, self._at, self._object.size)[whence]

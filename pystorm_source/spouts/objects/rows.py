@@ -12,7 +12,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder
 from pystorm_source.formats.ndjson import NdJson
-from pystorm_source.spouts.files.reading.parquet_rows import Field, ParquetRows, path_value
+from pystorm_source.spouts.blocks.parquet_rows import Field, ParquetRows, path_value
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.objects.segment import Part
 from pystorm_source.types.arrow import field_type, nullable, schema_of

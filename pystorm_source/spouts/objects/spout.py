@@ -15,7 +15,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, SchemaError, WorldError
 from pystorm_source.formats.lines import Faults
 from pystorm_source.options import parse
-from pystorm_source.spouts.blocks_spout import BlocksSpout
+from pystorm_source.spouts.blocks.spout import BlocksSpout
 from pystorm_source.spouts.objects.discovery import Discovery
 from pystorm_source.spouts.objects.fetching import ObjectBytes
 from pystorm_source.spouts.objects.options import ObjectsOptions

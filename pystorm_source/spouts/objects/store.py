@@ -25,7 +25,7 @@ _PAUSE = 1.0
 """Seconds until a busy store is asked again. Too short: it is kept busy. Too long: rows come late."""
 
 
-_PATIENCE: dict[str, Any] = {"max_retries": 10, "retry_timeout": timedelta(minutes=3)}
+_LONG_RETRIES: dict[str, Any] = {"max_retries": 10, "retry_timeout": timedelta(minutes=3)}
 """Of readers that cannot be interrupted."""
 
 
@@ -47,14 +47,14 @@ def opened(url: str, options: ObjectsOptions, makes_folder: bool = False, is_pat
         settings = options.store_of(url)
         # Mounts of clusters name Hadoop's scheme.
         return store.from_url(
-            re.sub("^s3a://", "s3://", url), retry_config=_PATIENCE if is_patient else _RETRIES, **settings
+            re.sub("^s3a://", "s3://", url), retry_config=_LONG_RETRIES if is_patient else _RETRIES, **settings
         )
     except WorldError:
         raise
     except Exception as error:
         raise OptionError(
             f"obstore cannot open this store: set objects.config.* (region, endpoint, keys) and objects.client.* by "
-            f"obstore's names, or let the environment have them: {_told(error)}. Given: {without_credentials(url)!r}",
+            f"obstore's names, or let the environment have them: {_said(error)}. Given: {without_credentials(url)!r}",
             code="PYSTORM_INVALID_OPTION",
         ) from None
 
@@ -87,15 +87,15 @@ def asking(what: str, may_return: bool = True) -> Iterator[None]:
                 "right to list and read this prefix"
             )
         elif may_return and (status in (408, 429) or status >= 500 or (not status and _NO_ANSWER.search(text))):
-            raise RetryLater(_PAUSE, f"{what}: {_told(error)}") from None
+            raise RetryLater(_PAUSE, f"{what}: {_said(error)}") from None
         else:
             remedy = "the store does not answer as it should: check the option path, and objects.config.*"
         raise WorldError(
-            f"{remedy}. The store says: {_told(error)}. Given: {what!r}", code="PYSTORM_EXTERNAL_FAILURE"
+            f"{remedy}. The store says: {_said(error)}. Given: {what!r}", code="PYSTORM_EXTERNAL_FAILURE"
         ) from None
 
 
-def _told(error: BaseException) -> str:
+def _said(error: BaseException) -> str:
     """The first lines of obstore's message, without the debug text that it appends, and without secrets."""
     text = str(error).partition("\n\nDebug source")[0].replace("\n", " ")
     return without_secrets(_QUERY.sub("", text))[:_SHOWN]

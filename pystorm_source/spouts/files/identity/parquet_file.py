@@ -2,27 +2,13 @@
 
 import io
 import zlib
-from itertools import accumulate
-from typing import Any
 
-import pyarrow as pa
-
-from pystorm_source.errors import PystormError
+from pystorm_source.spouts.blocks.row_groups import row_groups_of
 from pystorm_source.spouts.files.identity.text import FileText
 from pystorm_source.spouts.files.identity.whole import mark_of
 
 # Of a column chunk that are read at once. Too small: more reads. Too large: a row group of many columns fills memory.
 _BUFFER = 1 << 20
-_DAMAGE = (pa.ArrowException, OSError, ValueError)
-
-
-def is_damage(error: BaseException) -> bool:
-    """Whether pyarrow raises this for a file that is no Parquet, or is damaged; not for want of memory, or if the file
-    system does not answer.
-    """
-    if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
-        return False
-    return isinstance(error, _DAMAGE) and not isinstance(error, PystormError)
 
 
 class ParquetFile:
@@ -70,16 +56,3 @@ class ParquetFile:
 
     def __exit__(self, *failure: object) -> None:
         self.close()
-
-
-def row_groups_of(metadata: Any, size: int) -> list[tuple[int, int]]:
-    """(offset, number) of each: where those before it end, by their sizes, which add up to that of the file.
-
-    Workaround (pyarrow 26): their true positions stand with their columns, and to ask a damaged footer for a
-    column may end the process.
-    """
-    sizes = [max(0, metadata.row_group(number).total_byte_size) for number in range(metadata.num_row_groups)]
-    total = max(1, sum(sizes))
-    before = accumulate(sizes[:-1], initial=0)
-    # Inside of the file, whatever the footer says, so that a range has it.
-    return [(min(size * at // total, size - 1), number) for number, at in enumerate(before)][: len(sizes)]

@@ -100,7 +100,8 @@ class FileFollower:
 
     def _row_group_after(self, identity: FileIdentity, partition: str, start: int, end: int) -> int:
         """The begin of a row group near ``end``; if the file cannot be read, the whole: the task says why."""
-        from pystorm_source.spouts.files.identity.parquet_file import ParquetFile, is_damage
+        from pystorm_source.spouts.blocks.row_groups import is_damage
+        from pystorm_source.spouts.files.identity.parquet_file import ParquetFile
 
         if partition not in self._cuts:
             file = self._catalog.find(identity.inode, identity.hint)

@@ -4,20 +4,16 @@ find the file ─► is it the one that was planned? ─► read a batch ─► 
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pyarrow as pa
 
 from pystorm_source.errors import WorldError
+from pystorm_source.spouts.blocks.parquet_rows import MisfitRow, ParquetRows, instants_of
+from pystorm_source.spouts.blocks.row_groups import is_damage, row_group_blocks
 from pystorm_source.spouts.files.identity.catalog import FileCatalog
 from pystorm_source.spouts.files.identity.identity import FileIdentity
-from pystorm_source.spouts.files.identity.parquet_file import ParquetFile, is_damage
-from pystorm_source.spouts.files.reading.parquet_rows import MisfitRow, ParquetRows, instants_of
+from pystorm_source.spouts.files.identity.parquet_file import ParquetFile
 from pystorm_source.spouts.files.reading.range import ATTEMPTS, lost_file
-
-# Rows of a batch, and bytes that the row group has for them. Too small: bolts and Spark take time by the batch. Too
-# large: rows of much text fill memory.
-_ROWS, _BYTES = 16_384, 16 << 20
 
 
 class ParquetRange:
@@ -100,23 +96,3 @@ class ParquetRange:
             "failOnDataLoss=false"
         )
         return lost_file(self._catalog, self._identity, anew if changed else "", "files")
-
-
-def row_group_blocks(
-    reader: Any, number: int, columns: list[str], rows: ParquetRows, check: Callable[[], None]
-) -> Iterator[pa.RecordBatch | MisfitRow]:
-    """The blocks of a row group, which ``rows`` makes of these columns. ``check`` is called behind each read."""
-    group = reader.metadata.row_group(number)
-    width = max(1, group.total_byte_size // max(1, group.num_rows))
-    size = max(1, min(_ROWS, _BYTES // width))
-    first = 0
-    if not columns:  # all fields are named by directories
-        for first in range(0, group.num_rows, size):
-            count = min(size, group.num_rows - first)
-            yield from rows.blocks(pa.RecordBatch.from_arrays([pa.nulls(count)], names=[""]), first)
-        return
-    for batch in reader.iter_batches(size, [number], columns, use_threads=False):
-        check()
-        if batch.num_rows:
-            yield from rows.blocks(batch, first)
-        first += batch.num_rows

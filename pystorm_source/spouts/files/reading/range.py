@@ -9,11 +9,12 @@ import zlib
 from collections.abc import Iterator
 
 from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.blocks.line_blocks import plain_blocks
 from pystorm_source.spouts.files.identity.catalog import FileCatalog, FileEntry
 from pystorm_source.spouts.files.identity.copies import Place, is_rotated_name, place_of
 from pystorm_source.spouts.files.identity.identity import PREFIX_BYTES, FileIdentity, birth_mark, covered
 from pystorm_source.spouts.files.identity.text import FileText, equal_part
-from pystorm_source.spouts.files.reading.line_reader import gzip_blocks, plain_blocks
+from pystorm_source.spouts.files.reading.line_reader import gzip_blocks
 
 # Too small: a file that is renamed again and again while its directory is listed counts as gone. Too large: it takes
 # longer to say so.
