@@ -61,7 +61,8 @@ def assert_same(data, block, cuts, packed=False, **options):
     fields = options.pop("fields", None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pystorm_source.spouts.files.reading.line_reader.BLOCK", block)
-        patch.setattr("pystorm_source.spouts.files.reading.line_reader._SMALL", 3)
+        patch.setattr("pystorm_source.spouts.blocks.line_blocks.BLOCK", block)
+        patch.setattr("pystorm_source.spouts.blocks.line_blocks._SMALL", 3)
         try:
             path = folder / ("a.txt.gz" if packed else "a.txt")
             path.write_bytes(gzip.compress(data) if packed else data)

@@ -236,7 +236,8 @@ def test_a_long_header_and_cuts_inside_of_it(tmp_path, split):
 def test_blocks_and_lines_of_every_size(tmp_path, monkeypatch):
     """Lines longer than a block, blocks that end between CR and LF or inside a character."""
     monkeypatch.setattr("pystorm_source.spouts.files.reading.line_reader.BLOCK", 16)
-    monkeypatch.setattr("pystorm_source.spouts.files.reading.line_reader._SMALL", 3)
+    monkeypatch.setattr("pystorm_source.spouts.blocks.line_blocks.BLOCK", 16)
+    monkeypatch.setattr("pystorm_source.spouts.blocks.line_blocks._SMALL", 3)
     lines = ["", "é" * 20, "x" * 100, "\r", "short", "", "€€€", "x" * 15, "y" * 16, "z" * 17]
     data = "".join(line + ("\r\n" if n % 3 == 0 else "\n") for n, line in enumerate(lines * 3)).encode()
     (tmp_path / "a.txt").write_bytes(data)

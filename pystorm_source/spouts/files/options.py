@@ -89,8 +89,8 @@ def local_path(path: str) -> str:
         remedy = f"DBFS is mounted: give {mount!r}, or a folder of a volume, /Volumes/CATALOG/SCHEMA/VOLUME/..."
     else:
         remedy = (
-            "take an ObjectsSpout, if files are whole once they are there; or mount it on driver and executors, and "
-            "give the path of the mount with files.identity=path"
+            "mount it on driver and executors, and give the path of the mount with files.identity=path; or read it "
+            "with an ObjectsSpout (s3, gs, abfss), or a file source of Spark's, such as spark.readStream.text(path)"
         )
     raise OptionError(
         f"option 'path' of a FilesSpout is a path in the file system of driver and executors, and {scheme}: is none: "

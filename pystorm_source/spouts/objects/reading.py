@@ -118,7 +118,7 @@ class PartBlocks(Iterator[Block]):
         if has_header:
             head = text if part.begin == 0 else bytes(self._objects.get(part.object, 0, _TAIL))
             first = head[: head.find(b"\n") + 1 or len(head)]
-        self._rows.inner.begin(path, first)
+        self._rows.begin_text(path, first)
         start = max(part.begin, len(first))
         if part.is_whole and len(text) <= BLOCK:
             return iter([(text[start:], start)] if start < part.end else [])
@@ -128,7 +128,7 @@ class PartBlocks(Iterator[Block]):
         """Lines of a gzip object."""
         begun = not (self._options.format == "csv" and self._options.header)
         if begun:
-            self._rows.inner.begin(path, b"")
+            self._rows.begin_text(path, b"")
         rest = b""
         source = gzip.GzipFile(fileobj=io.BytesIO(data))
         while True:
@@ -141,7 +141,7 @@ class PartBlocks(Iterator[Block]):
             lines, rest = text[:cut], text[cut:]
             if lines and not begun:
                 first = lines[: lines.find(b"\n") + 1 or len(lines)]
-                self._rows.inner.begin(path, first)
+                self._rows.begin_text(path, first)
                 lines, begun = lines[len(first) :], True
             if lines:
                 yield lines, part.begin

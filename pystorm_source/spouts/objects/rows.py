@@ -74,6 +74,11 @@ class ObjectRows:
             )
             (self._values,) = BatchRows(one).rows(0, 1)
 
+    def begin_text(self, path: str, first_line: bytes) -> None:
+        """A text comes next, as ``LineFormat.begin`` has it."""
+        assert not isinstance(self.inner, ParquetRows)
+        self.inner.begin(path, first_line)
+
     def position(self, offset: int) -> int:
         """The offset of the partition at this byte of the object."""
         return min(offset + self._shift, self._last)
@@ -154,4 +159,4 @@ class ObjectRows:
             "file_modification_time": _EPOCH + timedelta(microseconds=found.modified),
             "etag": found.etag,
         }
-        return pa.scalar({each.name: about[each.name] for each in field.type}, field.type)
+        return pa.scalar({each.name: about[each.name] for each in field.type or ()}, field.type)
