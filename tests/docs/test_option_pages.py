@@ -29,8 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m docs.option_pages --write"
 ALL = (
     *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, HttpOptions, KafkaOptions, RateOptions),
-    *(ObjectsOptions, RedisStreamOptions, SocketOptions, SqsOptions),
-    *(PostgresOptions, RedisStreamOptions, SocketOptions, SqsOptions),
+    *(ObjectsOptions, PostgresOptions, RedisStreamOptions, SocketOptions, SqsOptions),
 )
 
 

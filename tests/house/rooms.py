@@ -100,8 +100,7 @@ MAY_IMPORT_PYSPARK = {"spark", "channel", "query", "source", "sink", "operator",
 FACES = {"bolt", "building", "compat", "component", "dsl", "environment", "exceptions", "spout", "storm", "thrift"}
 
 # Ready-made spouts: none imports another one.
-SPOUTS = {"files", "http", "kafka", "memory", "objects", "rate", "socket"}
-SPOUTS = {"files", "http", "kafka", "memory", "postgres", "rate", "socket"}
+SPOUTS = {"files", "http", "kafka", "memory", "objects", "postgres", "rate", "socket"}
 
 # Files whose room is not their folder.
 ROOM_OF_FILE = {
