@@ -12,13 +12,13 @@ import asyncio
 import importlib
 import importlib.util
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Literal, Protocol
 
 from cython_core.arrow.row_error import coded
 from cython_core.links.link_end import LinkEnd
+from pystorm_source.api.own_loop import alone
 
 NEVER = float("inf")
 
@@ -91,7 +91,7 @@ class EventLoop:
         loop, self._loop = self._loop, None
         self.create_task = self._refuse
         try:
-            with _alone():
+            with alone():
                 loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             loop.remove_reader(self._woken_fd)
@@ -175,7 +175,7 @@ class EventLoop:
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Blocking: the coroutine's result or exception; other tasks go on meanwhile."""
         try:
-            with _alone():
+            with alone():
                 return self._opened().run_until_complete(coroutine)
         finally:
             coroutine.close()  # if it has not begun
@@ -201,7 +201,7 @@ class EventLoop:
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            with _alone():
+            with alone():
                 loop.run_forever()
         except (SystemExit, KeyboardInterrupt) as error:  # asyncio raises these out of the loop, too
             for holder in self._holders:
@@ -231,22 +231,3 @@ class EventLoop:
             return asyncio.new_event_loop()
         loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
         return loop
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Hides another loop that runs in this thread, as in a notebook cell, and its task, while the block runs.
-
-    From Python 3.14 on a thread has one running task, no longer one for each loop: with that of the outer loop in its
-    place, no task of the inner loop may run.
-    """
-    outer = asyncio._get_running_loop()
-    swap = getattr(asyncio.tasks, "_swap_current_task", None) if outer is not None else None  # from 3.12 on
-    task = swap(outer, None) if swap is not None else None
-    asyncio._set_running_loop(None)
-    try:
-        yield
-    finally:
-        asyncio._set_running_loop(outer)
-        if swap is not None:
-            swap(outer, task)
