@@ -23,12 +23,14 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.source.offsets.offsets import parse
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.testing import run_topology, verify_spout
+from testbed.nats_server import nats_server
 from testbed.sqs_server import CREDENTIALS, sqs_server
 from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, Block, blocks, pages
 from tests.docs.postgres_server import killable_postgres
 from tests.source.pages import pages as rest_pages
 from tests.spouts.http.api import api as http_api
+from tests.spouts.nats_world import NatsWorld
 from tests.states.redis_process import redis_process
 
 on_spark = pytest.mark.spark
@@ -361,6 +363,21 @@ def test_reading_amazon_sqs(spark, tmp_path):
 @pytest.mark.campaign
 @pytest.mark.timeout(480)
 @on_spark
+def test_reading_nats_jetstream(spark, tmp_path):
+    with nats_server(tmp_path / "nats") as server:
+        world = NatsWorld(server.url, stream="ORDERS")
+        world.make()
+        world.put(*range(100))
+        places = {"nats://localhost:4222": server.url, "/data": str(tmp_path / "data")}
+        query = run(spark, "docs/NATS.md", places)["query"]
+        with stopped_in_order(query):
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/data/shop") == 100)
+        world.close()
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(480)
+@on_spark
 def test_reading_redis_streams(spark, tmp_path):
     with redis_process(tmp_path) as redis:
         client = Redis.from_url(redis.url)
@@ -611,6 +628,7 @@ def test_every_python_block_belongs_to_a_test():
         "DATA_SOURCES.md",
         "SQS.md",
         "REDIS_STREAMS.md",
+        "NATS.md",
         "MIGRATING.md",
         "TESTING.md",
         "COUNTERS.md",

@@ -18,6 +18,7 @@ from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.spouts.nats_options import NatsOptions
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.postgres.options import PostgresOptions
 from pystorm_source.spouts.rate import RateOptions
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m docs.option_pages --write"
 ALL = (
     *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, HttpOptions, KafkaOptions, RateOptions),
+    *(NatsOptions, RedisStreamOptions, SocketOptions, SqsOptions),
     *(ObjectsOptions, PostgresOptions, RedisStreamOptions, SocketOptions, SqsOptions),
 )
 
@@ -85,6 +87,8 @@ def test_defaults_are_the_defaults():
     assert parse(SocketOptions, defaults | {"host": "x", "port": 1}) == SocketOptions(host="x", port=1)
     redis = {"redis.url": "redis://x", "redis.streams": "y"}
     assert parse(RedisStreamOptions, defaults | redis) == RedisStreamOptions(url="redis://x", streams="y")
+    nats = {"nats.servers": "nats://x", "nats.stream": "y"}
+    assert parse(NatsOptions, defaults | nats) == NatsOptions(servers="nats://x", stream="y")
     assert parse(SqsOptions, defaults | {"sqs.queue": "x"}) == SqsOptions(queue="x")
     kafka = {"subscribe": "x", "kafka.bootstrap.servers": "x:1"}
     assert parse(KafkaOptions, defaults | kafka) == parse(KafkaOptions, kafka)

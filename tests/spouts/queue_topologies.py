@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from pystorm_source import Topology
-from pystorm_source.spouts import RedisStreamSpout, SqsSpout
+from pystorm_source.spouts import NatsSpout, RedisStreamSpout, SqsSpout
 from testbed.sqs_server import CREDENTIALS
 
 
@@ -119,3 +119,34 @@ class KilledRedisSpout(NumberSpout):
 
 class KilledRedis(Topology):
     numbers = KilledRedisSpout.spec()
+
+
+class Sequences(Topology):
+    """By column."""
+
+    messages = NatsSpout.spec()
+
+
+class TextSpout(NatsSpout):
+    outputs = ["sequence long", "data string"]
+
+
+class Texts(Topology):
+    messages = TextSpout.spec()
+
+
+class KilledNatsSpout(TextSpout):
+    """Read by tuple, and killed once in the middle of a range."""
+
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        self.marker = conf["path"]
+
+    def emit(self, tup, tup_id=None, **more):
+        if tup_id == 20:
+            die_once(self.marker)
+        return super().emit(tup, tup_id, **more)
+
+
+class KilledNats(Topology):
+    messages = KilledNatsSpout.spec()

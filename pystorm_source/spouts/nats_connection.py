@@ -1,0 +1,160 @@
+"""A connection to NATS, made when it is needed and given up with the first failure."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from cython_core.routing.failure_kinds import RetryLater
+from pystorm_source.api.own_loop import OwnLoop
+from pystorm_source.errors import OptionError, WorldError
+from pystorm_source.errors.known_secrets import without_secrets
+from pystorm_source.errors.packages import package
+from pystorm_source.spouts.nats_options import NatsOptions, shown
+
+PAUSE_SECONDS = 1.0
+"""Until a cluster that is down or busy is asked again. Less: it stays busy. More: a restart holds the query up."""
+CONNECT_SECONDS = 5
+CALL_SECONDS = 10
+"""Less: a slow network looks like an outage. More: no bolt gets a turn while one call hangs."""
+ANSWER_SECONDS = 5
+"""Of one request, of which a call may make several."""
+STREAM_NOT_FOUND = 10059
+_FORBIDDEN = "permissions violation"
+_REFUSED = ("authorization", "authentication", _FORBIDDEN)
+T = TypeVar("T")
+
+
+class NatsConnection:
+    """Raises OptionError if nats-py is not installed, or a file of TLS cannot be read.
+
+    One thread calls it. ``run`` blocks; it raises RetryLater if NATS is down, busy or does not answer, WorldError if it
+    refuses the user, and NotFoundError of ``js_errors`` as it is.
+    """
+
+    def __init__(self, options: NatsOptions):
+        self._options = options
+        self._loop = OwnLoop()
+        self._client: Any = None
+        self._nats = package("nats", "NatsSpout", "nats")
+        self._errors = package("nats.errors", "NatsSpout", "nats")
+        self.js_errors = package("nats.js.errors", "NatsSpout", "nats")
+        self.api = package("nats.js.api", "NatsSpout", "nats")
+        if options.creds or options.nkey:
+            package("nkeys", "NatsSpout", "nats")
+        self._tls = self._tls_context()
+        self._said: list[Exception] = []  # what the client has reported since it began to connect
+        self._closed = asyncio.Event()  # whether the client gets no more answers
+
+    def run(self, call: Callable[[Any, Any], Awaitable[T]]) -> T:
+        """What the call returns, which gets a client and its JetStream. After a failure the next one gets others."""
+        try:
+            return self._loop.run(self._called(call))
+        except self.js_errors.NotFoundError:
+            raise
+        except (TimeoutError, self._errors.Error, OSError, ValueError) as error:
+            self._drop()
+            raise self._raised(error) from None
+
+    def close(self) -> None:
+        self._drop()
+        self._loop.close()
+
+    async def _called(self, call: Callable[[Any, Any], Awaitable[T]]) -> T:
+        if self._client is None or not self._client.is_connected:
+            await self._connect()
+        client = self._client
+        answer = asyncio.ensure_future(call(client, client.jetstream(timeout=ANSWER_SECONDS)))
+        closed = asyncio.ensure_future(self._closed.wait())
+        try:  # not by the answer alone: nothing comes of a connection that is lost
+            await asyncio.wait((answer, closed), timeout=CALL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                return answer.result()
+            raise self._errors.ConnectionClosedError if closed.done() else self._errors.TimeoutError
+        finally:
+            answer.cancel()
+            closed.cancel()
+
+    async def _connect(self) -> None:
+        options = self._options
+        self._said.clear()
+        self._closed.clear()
+
+        async def said(error: Exception) -> None:
+            self._said.append(error)
+            if _FORBIDDEN in str(error).lower():  # the request that was meant is never answered
+                self._closed.set()
+
+        async def closed() -> None:
+            self._closed.set()
+
+        client = self._nats.NATS()
+        more = {"tls": self._tls} if self._tls is not None else {}
+        # No new connections of its own: the engine waits, while other spouts go on.
+        connecting = client.connect(
+            options.addresses,
+            name="pystorm",
+            allow_reconnect=False,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
+            connect_timeout=CONNECT_SECONDS,
+            error_cb=said,
+            closed_cb=closed,
+            user=options.user,
+            password=options.password,
+            token=options.token,
+            user_credentials=options.creds,
+            nkeys_seed=options.nkey,
+            **more,
+        )
+        await asyncio.wait_for(connecting, CALL_SECONDS)
+        self._client = client
+
+    def _drop(self) -> None:
+        client, self._client = self._client, None
+        if client is not None and not client.is_closed:
+            with suppress(TimeoutError, self._errors.Error, OSError):  # it is given up anyhow
+                self._loop.run(asyncio.wait_for(client.close(), CONNECT_SECONDS))
+
+    def _raised(self, error: Exception) -> Exception:
+        causes = [error, *reversed(self._said)]
+        text = "; ".join(dict.fromkeys(without_secrets(str(each) or type(each).__name__) for each in causes))
+        for cause in causes:
+            if isinstance(cause, (self._errors.AuthorizationError, ssl.SSLCertVerificationError, ValueError)):
+                return self._refusal(text)
+            if any(word in str(cause).lower() for word in _REFUSED):
+                return self._refusal(text)
+        js = self.js_errors
+        if isinstance(error, js.APIError) and not isinstance(error, (js.ServiceUnavailableError, js.ServerError)):
+            return self._refusal(text)
+        return RetryLater(PAUSE_SECONDS, f"NATS at {self._shown}: {text}")
+
+    def _refusal(self, text: str) -> WorldError:
+        return WorldError(
+            f"NATS does not give messages of stream {self._options.stream!r}: {text.rstrip('.')}. See that user and "
+            "files of nats.user, nats.creds, nats.nkey and nats.tls are right on driver and executors, and that the "
+            "user may publish to $JS.API.STREAM.INFO, $JS.API.STREAM.MSG.GET and $JS.API.CONSUMER.> of the stream, and "
+            f"subscribe to _INBOX.>. Given: {self._shown}",
+            code="PYSTORM_EXTERNAL_FAILURE",
+        )
+
+    @property
+    def _shown(self) -> str:
+        return ", ".join(map(shown, self._options.addresses))
+
+    def _tls_context(self) -> ssl.SSLContext | None:
+        options = self._options
+        if not (options.tls_ca_file or options.tls_cert_file):
+            return None
+        try:
+            context = ssl.create_default_context(cafile=options.tls_ca_file)
+            if options.tls_cert_file:
+                context.load_cert_chain(options.tls_cert_file, options.tls_key_file)
+            return context
+        except (OSError, ssl.SSLError) as error:
+            raise OptionError(
+                f"a file of nats.tls.ca.file, nats.tls.cert.file and nats.tls.key.file cannot be used: {error}. Put it "
+                f"there on driver and executors. Given: {options!r}",
+                code="PYSTORM_INVALID_OPTION",
+            ) from None

@@ -1,0 +1,131 @@
+"""Options of NatsSpout."""
+
+import datetime
+import re
+from itertools import combinations
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+from pystorm_source.options import Options
+
+
+class NatsOptions(Options, frozen=True, kw_only=True):
+    """Options of NatsSpout, by the names of NATS's client."""
+
+    further = (
+        *("nats.subjects", "nats.start", "nats.user", "nats.password", "nats.token", "nats.creds", "nats.nkey"),
+        *("nats.tls.ca.file", "nats.tls.cert.file", "nats.tls.key.file"),
+    )
+
+    servers: Annotated[
+        str, Meta(description="Servers of the cluster, such as nats://host:4222 (tls:// for TLS), separated by commas.")
+    ] = msgspec.field(name="nats.servers")
+    stream: Annotated[str, Meta(pattern=r"^[^\s.*>/\\]+$", description="Name of the JetStream stream to read.")] = (
+        msgspec.field(name="nats.stream")
+    )
+    subjects: Annotated[
+        str,
+        Meta(description="Subjects to read, separated by commas, with wildcards: a partition each. Without it all."),
+    ] = msgspec.field(name="nats.subjects", default="")
+    start: Annotated[
+        str,
+        Meta(
+            description="Where a new query begins: a sequence, or the first message of a time such as "
+            "2026-01-31T12:00:00Z. Without it startingOffsets says."
+        ),
+    ] = msgspec.field(name="nats.start", default="")
+    user: Annotated[str | None, Meta(description="User that signs in.")] = msgspec.field(name="nats.user", default=None)
+    password: Annotated[str | None, Meta(description="Password of this user.")] = msgspec.field(
+        name="nats.password", default=None
+    )
+    token: Annotated[str | None, Meta(description="Token that signs in.")] = msgspec.field(
+        name="nats.token", default=None
+    )
+    creds: Annotated[
+        str | None, Meta(description="File with a user's JWT and NKey (.creds), on driver and executors.")
+    ] = msgspec.field(name="nats.creds", default=None)
+    nkey: Annotated[str | None, Meta(description="File with the seed of an NKey, on driver and executors.")] = (
+        msgspec.field(name="nats.nkey", default=None)
+    )
+    tls_ca_file: Annotated[
+        str | None, Meta(description="File of certificates that the servers' are checked by. Without it the system's.")
+    ] = msgspec.field(name="nats.tls.ca.file", default=None)
+    tls_cert_file: Annotated[str | None, Meta(description="File of the client's own certificate.")] = msgspec.field(
+        name="nats.tls.cert.file", default=None
+    )
+    tls_key_file: Annotated[
+        str | None, Meta(description="File of its key. Without it the key is in the certificate's file.")
+    ] = msgspec.field(name="nats.tls.key.file", default=None)
+    fail_on_data_loss: Annotated[
+        bool, Meta(description="Whether messages that are gone unread fail the query (true) or are logged.")
+    ] = msgspec.field(name="failOnDataLoss", default=True)
+
+    def __post_init__(self) -> None:
+        wrong = next((each for each in self.addresses if not re.match(r"(nats|tls|ws|wss)://[^/]", each)), None)
+        if wrong is not None or not self.addresses:
+            raise OptionError(
+                "option 'nats.servers' names servers by nats:// or tls://, such as nats://host:4222. "
+                f"Given: {shown(wrong or '')!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+        for one, other in combinations(self.filters, 2):
+            if _overlap(one, other):
+                raise OptionError(
+                    f"option 'nats.subjects' has subjects of which a message may fit two, which would give it twice: "
+                    f"take one of them out. Given: {one!r}, {other!r}",
+                    code="PYSTORM_INVALID_OPTION",
+                )
+        if self.start and self.start_sequence is None and self.start_time is None:
+            raise OptionError(
+                "option 'nats.start' is a sequence such as 1000, or a time with its zone such as 2026-01-31T12:00:00Z; "
+                f"for earliest and latest set startingOffsets. Given: {self.start!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+
+    @property
+    def addresses(self) -> list[str]:
+        """Those of ``nats.servers``."""
+        return _parts(self.servers)
+
+    @property
+    def filters(self) -> list[str]:
+        """Those of ``nats.subjects``."""
+        return _parts(self.subjects)
+
+    @property
+    def start_sequence(self) -> int | None:
+        """That of ``nats.start``; None if it is none."""
+        return int(self.start) if re.fullmatch(r"\d{1,18}", self.start) else None
+
+    @property
+    def start_time(self) -> datetime.datetime | None:
+        """That of ``nats.start``; None if it is none."""
+        try:
+            found = datetime.datetime.fromisoformat(self.start)
+        except ValueError:
+            return None
+        return found if found.tzinfo is not None else None
+
+
+def shown(address: str) -> str:
+    """A server's address for a message: without user, password and token."""
+    scheme, mark, rest = address.partition("://")
+    return scheme + mark + rest.rpartition("@")[2] if mark else address.rpartition("@")[2]
+
+
+def _parts(text: str) -> list[str]:
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether a subject fits both."""
+    left, right = one.split("."), other.split(".")
+    for a, b in zip(left, right, strict=False):
+        if ">" in (a, b):
+            return True
+        if a != b and "*" not in (a, b):
+            return False
+    return len(left) == len(right)
