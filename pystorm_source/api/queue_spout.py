@@ -60,7 +60,7 @@ class QueueSpout(Spout):
     """Seconds until an empty queue is asked again."""
     lease_seconds: float | None = None
     """Seconds for which a received message is kept from others."""
-    remembered: ClassVar[int] = 10_000
+    remembered: int = 10_000
     """Messages that are known by their keys."""
     clock: Clock = SystemClock()
 
@@ -134,6 +134,10 @@ class QueueSpout(Spout):
             self._pystorm_messages = _Messages(self)
         return self._pystorm_messages
 
+    def _pystorm_is_new(self, key: Any) -> None:
+        """Of a ready-made spout, in ``receive``: the message of this key is none that was received before."""
+        self._pystorm_all_messages().forget_key(key)
+
     def _pystorm_notes(self) -> str:
         return self._pystorm_all_messages().notes()
 
@@ -165,6 +169,10 @@ class _Messages(PolledRows):
         self._has_rows = False
         self._seen.forget(max(self._spout.remembered, len(self._held)))
         return json.dumps({"over": self._is_over, "seen": self._seen.text()}, separators=(",", ":"))
+
+    def forget_key(self, key: Any) -> None:
+        """A message of this key that comes now is another one."""
+        self._seen.discard(digest_of(key))
 
     def settled(self, is_journaled: bool) -> None:
         """The messages of this micro-batch are safe, or do not count."""

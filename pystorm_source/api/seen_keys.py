@@ -41,6 +41,12 @@ class SeenKeys:
         self._order.append(digest)
         return True
 
+    def discard(self, digest: bytes) -> None:
+        """Forgets one, if it is there."""
+        if digest in self._known:
+            self._known.remove(digest)
+            self._order.remove(digest)
+
     def forget(self, most: int) -> None:
         """Forgets all but the last ones."""
         while len(self._order) > most:

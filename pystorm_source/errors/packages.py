@@ -25,6 +25,7 @@ EXTRAS = {
     "redis": ("redis>=5",),
     "objects": ("obstore>=0.9",),
     "sqs": ("boto3>=1.35",),
+    "mqtt": ("paho-mqtt>=2",),
     "nats": ("nats-py>=2.14", "nkeys>=0.2"),
     "state": ("protobuf>=6.33.5",),
     "avro": ("confluent-kafka[schemaregistry]>=2.16", "fastavro>=1.9"),

@@ -4,6 +4,7 @@ from pystorm_source.spouts.files import DeadLetterSpout, FilesSpout
 from pystorm_source.spouts.http import HttpSpout
 from pystorm_source.spouts.kafka import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.memory import MemorySpout
+from pystorm_source.spouts.mqtt import MqttSpout
 from pystorm_source.spouts.nats import NatsSpout
 from pystorm_source.spouts.objects import ObjectsSpout
 from pystorm_source.spouts.postgres import PostgresSpout
@@ -19,6 +20,7 @@ __all__ = [
     "KafkaBatchSpout",
     "KafkaSpout",
     "MemorySpout",
+    "MqttSpout",
     "NatsSpout",
     "ObjectsSpout",
     "PostgresSpout",

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 from cython_core.routing.failure_kinds import RetryLater
 from pystorm_source.api.own_loop import OwnLoop
-from pystorm_source.errors import OptionError, WorldError
+from pystorm_source.errors import WorldError
 from pystorm_source.errors.known_secrets import without_secrets
 from pystorm_source.errors.packages import package
 from pystorm_source.spouts.nats_options import NatsOptions, shown
+from pystorm_source.spouts.tls_files import tls_context
 
 PAUSE_SECONDS = 1.0
 """Until a cluster that is down or busy is asked again. Less: it stays busy. More: a restart holds the query up."""
@@ -43,7 +44,7 @@ class NatsConnection:
         self.api = package("nats.js.api", "NatsSpout", "nats")
         if options.creds or options.nkey:
             package("nkeys", "NatsSpout", "nats")
-        self._tls = self._tls_context()
+        self.tls = tls_context("nats.tls", options) if options.tls_ca_file or options.tls_cert_file else None
         self._said: list[Exception] = []  # what the client has reported since it began to connect
         self._closed = asyncio.Event()  # whether the client gets no more answers
 
@@ -90,7 +91,7 @@ class NatsConnection:
             self._closed.set()
 
         client = self._nats.NATS()
-        more = {"tls": self._tls} if self._tls is not None else {}
+        more = {"tls": self.tls} if self.tls is not None else {}
         # No new connections of its own: the engine waits, while other spouts go on.
         connecting = client.connect(
             options.addresses,
@@ -142,19 +143,3 @@ class NatsConnection:
     @property
     def _shown(self) -> str:
         return ", ".join(map(shown, self._options.addresses))
-
-    def _tls_context(self) -> ssl.SSLContext | None:
-        options = self._options
-        if not (options.tls_ca_file or options.tls_cert_file):
-            return None
-        try:
-            context = ssl.create_default_context(cafile=options.tls_ca_file)
-            if options.tls_cert_file:
-                context.load_cert_chain(options.tls_cert_file, options.tls_key_file)
-            return context
-        except (OSError, ssl.SSLError) as error:
-            raise OptionError(
-                f"a file of nats.tls.ca.file, nats.tls.cert.file and nats.tls.key.file cannot be used: {error}. Put it "
-                f"there on driver and executors. Given: {options!r}",
-                code="PYSTORM_INVALID_OPTION",
-            ) from None

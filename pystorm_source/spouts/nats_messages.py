@@ -21,8 +21,7 @@ IDLE_SECONDS = 60.0
 tasks stay there for longer."""
 LAG_SECONDS = 0.2
 """Until a replica that lags behind its leader is asked again."""
-_OVER = ("404", "408")
-"""The status of a request that finds no more messages."""
+_OVER = ("404", "408")  # the status of a request that finds no more messages
 
 
 class NatsMessage(NamedTuple):

@@ -23,13 +23,16 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.source.offsets.offsets import parse
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.testing import run_topology, verify_spout
+from testbed.mosquitto_server import mosquitto_binary, mosquitto_server
 from testbed.nats_server import nats_server
 from testbed.sqs_server import CREDENTIALS, sqs_server
 from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, Block, blocks, pages
+from tests.missing import missing
 from tests.docs.postgres_server import killable_postgres
 from tests.source.pages import pages as rest_pages
 from tests.spouts.http.api import api as http_api
+from tests.spouts.mqtt_world import MqttWorld
 from tests.spouts.nats_world import NatsWorld
 from tests.states.redis_process import redis_process
 
@@ -378,6 +381,22 @@ def test_reading_nats_jetstream(spark, tmp_path):
 @pytest.mark.campaign
 @pytest.mark.timeout(480)
 @on_spark
+def test_reading_mqtt(spark, tmp_path):
+    if mosquitto_binary() is None:
+        missing("mosquitto", "mosquitto")
+    with mosquitto_server(tmp_path / "broker") as server:
+        world = MqttWorld(server, name="plant")
+        local = f'host="127.0.0.1", config={{"mqtt.port": {server.port}}}'
+        places = {'host="broker.example"': local, "/data": str(tmp_path / "data")}
+        query = run(spark, "docs/MQTT.md", places)["query"]
+        with stopped_in_order(query):
+            world.put_until(lambda: rows_in(spark, f"{tmp_path}/data/plant"), topic="north/temperature")
+        world.close()
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(480)
+@on_spark
 def test_reading_redis_streams(spark, tmp_path):
     with redis_process(tmp_path) as redis:
         client = Redis.from_url(redis.url)
@@ -629,6 +648,7 @@ def test_every_python_block_belongs_to_a_test():
         "SQS.md",
         "REDIS_STREAMS.md",
         "NATS.md",
+        "MQTT.md",
         "MIGRATING.md",
         "TESTING.md",
         "COUNTERS.md",

@@ -18,6 +18,7 @@ from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.spouts.mqtt_options import MqttOptions
 from pystorm_source.spouts.nats_options import NatsOptions
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.postgres.options import PostgresOptions
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m docs.option_pages --write"
 ALL = (
     *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, HttpOptions, KafkaOptions, RateOptions),
+    *(MqttOptions, NatsOptions, RedisStreamOptions, SocketOptions, SqsOptions),
     *(NatsOptions, RedisStreamOptions, SocketOptions, SqsOptions),
     *(ObjectsOptions, PostgresOptions, RedisStreamOptions, SocketOptions, SqsOptions),
 )
@@ -87,6 +89,8 @@ def test_defaults_are_the_defaults():
     assert parse(SocketOptions, defaults | {"host": "x", "port": 1}) == SocketOptions(host="x", port=1)
     redis = {"redis.url": "redis://x", "redis.streams": "y"}
     assert parse(RedisStreamOptions, defaults | redis) == RedisStreamOptions(url="redis://x", streams="y")
+    mqtt = {"mqtt.host": "x", "mqtt.topics": "y", "mqtt.client_id": "z"}
+    assert parse(MqttOptions, defaults | mqtt) == MqttOptions(host="x", topics="y", client_id="z")
     nats = {"nats.servers": "nats://x", "nats.stream": "y"}
     assert parse(NatsOptions, defaults | nats) == NatsOptions(servers="nats://x", stream="y")
     assert parse(SqsOptions, defaults | {"sqs.queue": "x"}) == SqsOptions(queue="x")

@@ -30,6 +30,7 @@ from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.spouts.mqtt_options import MqttOptions
 from pystorm_source.spouts.nats_options import NatsOptions
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.postgres.options import PostgresOptions
@@ -96,6 +97,7 @@ HOLDERS: dict[Any, Any] = {
     ),
     "RedisStreamOptions": lambda: RedisStreamOptions(url=f"redis://:{SECRET}@shown:6379/0", streams="shown"),
     "SqsOptions": lambda: SqsOptions(queue="shown", endpoint_url=f"https://shown:{SECRET}@host"),
+    "MqttOptions": lambda: MqttOptions(host="shown", topics="shown", client_id="shown", password=SECRET),
     "NatsOptions": lambda: NatsOptions(servers=f"nats://shown:{SECRET}@host", stream="shown", password=SECRET),
     "PostgresOptions": lambda: PostgresOptions(
         dsn=f"postgresql://shown:{SECRET}@host/db", password=SECRET, slot="shop"

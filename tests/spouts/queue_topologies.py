@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from pystorm_source import Topology
-from pystorm_source.spouts import NatsSpout, RedisStreamSpout, SqsSpout
+from pystorm_source.spouts import MqttSpout, NatsSpout, RedisStreamSpout, SqsSpout
 from testbed.sqs_server import CREDENTIALS
 
 
@@ -150,3 +150,38 @@ class KilledNatsSpout(TextSpout):
 
 class KilledNats(Topology):
     messages = KilledNatsSpout.spec()
+
+
+class Readings(Topology):
+    messages = MqttSpout.spec()
+
+
+class PayloadSpout(MqttSpout):
+    outputs = ["payload string"]
+
+
+class Payloads(Topology):
+    messages = PayloadSpout.spec()
+
+
+class SharedPayloads(Topology):
+    """Two sessions that share a topic."""
+
+    one = PayloadSpout.spec(client_id="one")
+    two = PayloadSpout.spec(client_id="two")
+
+
+class KilledMqttSpout(PayloadSpout):
+    """Killed once between the journal and the acknowledgement."""
+
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        self.marker = conf["path"]
+
+    def acknowledge(self, ids):
+        die_once(self.marker)
+        super().acknowledge(ids)
+
+
+class KilledMqtt(Topology):
+    messages = KilledMqttSpout.spec()

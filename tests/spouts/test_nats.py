@@ -324,7 +324,7 @@ def test_users_and_certificates_are_checked_and_no_secret_is_shown(tmp_path, cap
     tls = {"cert_file": pem, "key_file": pem, "ca_file": pem, "verify": True}
     with nats_server(tmp_path / "server", tls=tls, authorization={"users": users, "timeout": 5}) as server:
         server_url = server.url.replace("nats://", "tls://")
-        context = Driven(NatsSpout.spec(servers=server_url, stream="S", config=files(pem))).driver._connection._tls
+        context = Driven(NatsSpout.spec(servers=server_url, stream="S", config=files(pem))).driver._connection.tls
         world = NatsWorld(server_url, user="reader", password="right-horse", tls=context)
         world.make()
         world.put(*range(3))

@@ -1,0 +1,128 @@
+"""Messages of an MQTT broker, in a session that it keeps."""
+
+import hashlib
+import itertools
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.queue_spout import QueueSpout
+from pystorm_source.api.spec_config import spec_config
+from pystorm_source.options import parse
+from pystorm_source.spouts.mqtt_options import MqttOptions
+from pystorm_source.spouts.mqtt_session import MqttSession, Receipt
+from pystorm_source.types.arrow import field_type
+
+WAIT_SECONDS = 0.1
+"""Wait at an empty session. Less: a burst takes more calls. More: no bolt gets a turn meanwhile."""
+_Id = tuple[Any, Receipt]  # key and receipt
+
+
+class MqttSpout(QueueSpout):
+    """The messages of MQTT topics, by QoS 1. Needs ``journal.path``, and paho-mqtt on every executor.
+
+    The broker keeps a session for ``mqtt.client_id``, also while no task is connected. A message is acknowledged
+    (PUBACK, in the order of receipt) when its row is in the journal; until then the broker delivers it again. MQTT has
+    no ids: a message that is delivered again is known by its DUP flag, packet identifier, topic and payload, among the
+    last ``mqtt.receive_maximum`` messages, which are all that a broker may deliver again.
+
+    Messages that were published with QoS 2 arrive with QoS 1. Those of QoS 0 are lost with a task that is killed.
+    Options are those of ``MqttOptions``. A subclass may leave out fields of ``outputs``, and declare ``payload string``
+    to have UTF-8 decoded; U+FFFD replaces invalid bytes.
+
+    Raises:
+        OptionError: paho-mqtt is not installed, or an invalid option.
+        WorldError: the broker refuses the client or a topic.
+
+    Example:
+        >>> from pystorm_source.spouts import MqttSpout
+        >>> class Plant(Topology):
+        ...     sensors = MqttSpout.spec(host="localhost", topics=["plant/+/temperature"], client_id="spark-plant")
+        >>> Plant.sensors.config["mqtt.topics"]
+        'plant/+/temperature'
+    """
+
+    Options = MqttOptions
+    outputs = [
+        *("topic string", "payload binary", "qos int", "retain boolean"),
+        "properties map<string,string>",
+    ]
+    receive_count = 1000
+
+    @classmethod
+    def spec(
+        cls,
+        name: str | None = None,
+        par: int | dict[str, int] | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        host: str | None = None,
+        topics: str | Sequence[str] | None = None,
+        client_id: str | None = None,
+    ) -> ComponentSpec:
+        """This spout for a Topology; arguments win over the reader's options.
+
+        Args:
+            name (str): as in ``Spout.spec``.
+            par (int | dict[str, int]): as in ``Spout.spec``.
+            config (dict): as in ``Spout.spec``; further options such as ``{"mqtt.username": "spark"}``.
+            host (str): ``mqtt.host``. Defaults to the reader's option.
+            topics (str | list[str]): ``mqtt.topics``: topic filters. Defaults to the reader's option.
+            client_id (str): ``mqtt.client_id``: name of the session. Defaults to the reader's option.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
+        """
+        names = topics if topics is None or isinstance(topics, str) else ",".join(topics)
+        given = {"mqtt.host": host, "mqtt.topics": names, "mqtt.client_id": client_id}
+        return super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        options = parse(MqttOptions, conf)
+        self.remembered = options.receive_maximum
+        self.lease_seconds = float(options.keepalive)  # pings, while bolts take their time
+        self._session = MqttSession(options, self._any_logger())
+        self._run, self._numbers = uuid.uuid4().hex, itertools.count()
+        stream = next(each for each in self._streams() if each.name == "default")
+        ddls = dict(zip(stream.fields, stream.types, strict=True))
+        self._decodes = field_type(ddls.get("payload") or "binary", "field 'payload'") == pa.string()
+
+    def receive(self, count: int) -> Iterable[tuple[_Id, dict[str, Any]]]:
+        found = self._session.receive(count, WAIT_SECONDS)
+        return [((self._key(each), each), self._row(each.message)) for each in found]
+
+    def acknowledge(self, ids: Sequence[_Id]) -> None:
+        self._session.acknowledge([receipt for _, receipt in ids])
+
+    def extend(self, ids: Sequence[_Id]) -> None:
+        self._session.keep_alive()
+
+    def message_key(self, id: _Id) -> Any:
+        return id[0]
+
+    def cleanup(self) -> None:
+        self._session.close()
+
+    def _key(self, receipt: Receipt) -> Any:
+        message = receipt.message
+        if not receipt.mid:  # it is never delivered again
+            return [self._run, next(self._numbers)]
+        digest = hashlib.blake2b(message.payload, digest_size=16)
+        digest.update(message.topic.encode())
+        key = [receipt.mid, digest.digest()]
+        if not message.dup:  # MQTT may use the identifier of one that was acknowledged for another one
+            self._pystorm_is_new(key)
+        return key
+
+    def _row(self, message: Any) -> dict[str, Any]:
+        properties = getattr(message.properties, "UserProperty", None)
+        return {
+            "topic": message.topic,
+            "payload": str(message.payload, "utf-8", "replace") if self._decodes else bytes(message.payload),
+            "qos": message.qos,
+            "retain": message.retain,
+            "properties": dict(properties) if properties else {},
+        }

@@ -1,0 +1,97 @@
+"""Options of MqttSpout."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+from pystorm_source.options import Options
+
+MOST_IN_FLIGHT = 32_767
+"""Half of MQTT's packet identifiers: so that none is used again while its message is remembered."""
+
+
+class MqttOptions(Options, frozen=True, kw_only=True):
+    """Options of MqttSpout, by the names of MQTT's client."""
+
+    further = (
+        *("mqtt.topics", "mqtt.client_id", "mqtt.port", "mqtt.protocol", "mqtt.username", "mqtt.password"),
+        *("mqtt.session_expiry_seconds", "mqtt.receive_maximum", "mqtt.keepalive"),
+        *("mqtt.tls", "mqtt.tls.ca.file", "mqtt.tls.cert.file", "mqtt.tls.key.file"),
+    )
+
+    host: Annotated[str, Meta(min_length=1, description="Host of the broker.")] = msgspec.field(name="mqtt.host")
+    topics: Annotated[
+        str,
+        Meta(description="Topic filters, separated by commas, with wildcards; $share/group/topic shares a topic."),
+    ] = msgspec.field(name="mqtt.topics")
+    client_id: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Name of the session that the broker keeps for this spout: no other client may have it.",
+        ),
+    ] = msgspec.field(name="mqtt.client_id")
+    port: Annotated[
+        Annotated[int, Meta(ge=1, le=65_535)] | None,
+        Meta(description="Port of the broker. Without it 1883, or 8883 with TLS."),
+    ] = msgspec.field(name="mqtt.port", default=None)
+    protocol: Annotated[Literal["5", "3.1.1"], Meta(description="Version of the MQTT protocol.")] = msgspec.field(
+        name="mqtt.protocol", default="5"
+    )
+    username: Annotated[str | None, Meta(description="User that signs in.")] = msgspec.field(
+        name="mqtt.username", default=None
+    )
+    password: Annotated[str | None, Meta(description="Password of this user.")] = msgspec.field(
+        name="mqtt.password", default=None
+    )
+    session_expiry_seconds: Annotated[
+        int,
+        Meta(ge=1, le=0xFFFFFFFF, description="Seconds that the broker keeps messages while no task is connected."),
+    ] = msgspec.field(name="mqtt.session_expiry_seconds", default=604_800)
+    receive_maximum: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MOST_IN_FLIGHT,
+            description="Messages that the broker sends before the first of them is acknowledged, and those that are "
+            "remembered. It bounds a micro-batch.",
+        ),
+    ] = msgspec.field(name="mqtt.receive_maximum", default=10_000)
+    keepalive: Annotated[
+        int, Meta(ge=5, le=65_535, description="Seconds after which a broker gives up a client that is silent.")
+    ] = msgspec.field(name="mqtt.keepalive", default=60)
+    tls: Annotated[bool, Meta(description="Whether TLS is used. A file of mqtt.tls.ca.file means true.")] = (
+        msgspec.field(name="mqtt.tls", default=False)
+    )
+    tls_ca_file: Annotated[
+        str | None, Meta(description="File of certificates that the broker's is checked by. Without it the system's.")
+    ] = msgspec.field(name="mqtt.tls.ca.file", default=None)
+    tls_cert_file: Annotated[str | None, Meta(description="File of the client's own certificate.")] = msgspec.field(
+        name="mqtt.tls.cert.file", default=None
+    )
+    tls_key_file: Annotated[
+        str | None, Meta(description="File of its key. Without it the key is in the certificate's file.")
+    ] = msgspec.field(name="mqtt.tls.key.file", default=None)
+
+    def __post_init__(self) -> None:
+        if not self.filters:
+            raise OptionError(
+                f"option 'mqtt.topics' names no topic. Given: {self.topics!r}", code="PYSTORM_INVALID_OPTION"
+            )
+
+    @property
+    def filters(self) -> list[str]:
+        """Those of ``mqtt.topics``."""
+        return list(dict.fromkeys(part.strip() for part in self.topics.split(",") if part.strip()))
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether TLS is used."""
+        return self.tls or self.tls_ca_file is not None or self.tls_cert_file is not None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        return self.host, self.port or (8883 if self.has_tls else 1883)

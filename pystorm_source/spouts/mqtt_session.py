@@ -1,0 +1,93 @@
+"""A session of an MQTT broker, on one connection at a time: what was received, and what may be acknowledged."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pystorm_source.errors.packages import package
+from pystorm_source.spouts.mqtt_connection import MqttConnection
+from pystorm_source.spouts.mqtt_options import MqttOptions
+from pystorm_source.spouts.tls_files import tls_context
+
+FIRST_SECONDS = 1.0
+"""Wait for the first message of a connection. Less: availableNow may end before the broker has sent what it keeps."""
+
+
+class Receipt(NamedTuple):
+    """A message, the connection that brought it, and its packet identifier there, 0 if it is not acknowledged."""
+
+    connection: int
+    mid: int
+    message: Any
+
+
+class MqttSession:
+    """Raises OptionError if paho-mqtt is not installed, or a file of TLS cannot be read.
+
+    ``receive`` connects if it must, and raises as ``MqttConnection``. Acknowledgements leave in the order of receipt,
+    as MQTT asks for. Those of a connection that is lost are not sent: the broker delivers its messages again.
+    """
+
+    def __init__(self, options: MqttOptions, logger: logging.Logger):
+        self._options, self._log = options, logger
+        self._connection: MqttConnection | None = None
+        self._number = 0  # of the connection
+        self._inbox: deque[Receipt] = deque()  # received and not given
+        self._unacked: deque[int] = deque()  # packet identifiers, in order of receipt
+        self._done: set[int] = set()  # those of them that may be acknowledged
+        package("paho.mqtt.client", "MqttSpout", "mqtt")
+        self.tls = tls_context("mqtt.tls", options) if options.has_tls else None
+
+    def receive(self, count: int, seconds: float) -> list[Receipt]:
+        """Messages that are there, so many at most. If there are none, it waits so long for the first one."""
+        connection = self._connection
+        if connection is None or connection.lost is not None:
+            self.close()
+            self._number += 1
+            connection = self._connection = MqttConnection(self._options, self.tls, self._take, self._log)
+            seconds = FIRST_SECONDS
+        self._read(connection, count, seconds)
+        if connection.lost is not None:
+            self.close()  # what it has brought comes again, and another process may have it by now
+            raise connection.later(connection.lost)
+        return [self._inbox.popleft() for _ in range(min(count, len(self._inbox)))]
+
+    def acknowledge(self, receipts: Iterable[Receipt]) -> None:
+        """Sends what can be sent in order."""
+        self._done.update(each.mid for each in receipts if each.connection == self._number and each.mid)
+        while self._connection is not None and self._unacked and self._unacked[0] in self._done:
+            mid = self._unacked.popleft()
+            self._done.discard(mid)
+            self._connection.acknowledge(mid)
+        self.keep_alive()
+
+    def keep_alive(self) -> None:
+        """Sends a ping if it is time for one."""
+        if self._connection is not None:
+            self._connection.keep_alive()
+
+    def close(self) -> None:
+        """The broker keeps the session, and what was not acknowledged."""
+        connection, self._connection = self._connection, None
+        self._inbox.clear()
+        self._unacked.clear()
+        self._done.clear()
+        if connection is not None:
+            connection.close()
+
+    def _read(self, connection: MqttConnection, count: int, seconds: float) -> None:
+        """Nothing beyond the receive maximum, which mosquitto 2.0 does not always keep itself."""
+        end, most = time.monotonic() + seconds, self._options.receive_maximum
+        while len(self._inbox) < count and len(self._unacked) < most:
+            connection.read()
+            if not connection.wait(0.0 if self._inbox else max(0.0, end - time.monotonic())):
+                break
+        connection.keep_alive()
+
+    def _take(self, message: Any) -> None:
+        mid = message.mid if message.qos else 0
+        if mid:
+            self._unacked.append(mid)
+        self._inbox.append(Receipt(self._number, mid, message))

@@ -1,0 +1,323 @@
+"""MqttSpout against a real mosquitto, behind a journal, mostly as Spark calls it, without Spark."""
+
+import logging
+import subprocess
+import time
+
+import pytest
+
+from pystorm_source.api.queue_spout import QueueSpout
+from pystorm_source.api.seen_keys import digest_of
+from pystorm_source.errors import OptionError, TupleFailed
+from pystorm_source.journal.writer import BatchWriter
+from pystorm_source.options import parse
+from pystorm_source.spouts import MqttSpout
+from pystorm_source.spouts.mqtt_session import MqttSession
+from testbed.certificates import self_signed
+from testbed.mosquitto_server import mosquitto_binary, mosquitto_server
+from tests.channel.reports.made_reports import wait_until
+from tests.missing import missing
+from tests.source.queries import Query
+from tests.source.spark_calls import Checkpoint, Run
+from tests.spouts.mqtt_world import MqttWorld
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    if mosquitto_binary() is None:
+        missing("mosquitto", "mosquitto")
+    with mosquitto_server(tmp_path_factory.mktemp("mosquitto")) as found:
+        yield found
+
+
+@pytest.fixture
+def world(server):
+    found = MqttWorld(server)
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def closed(monkeypatch):
+    """What the tests leave open: no instance of a run that ended by an error is cleaned up."""
+    made, begun = [], MqttSession.__init__
+
+    def begins(self, *arguments):
+        made.append(self)
+        begun(self, *arguments)
+
+    monkeypatch.setattr(MqttSession, "__init__", begins)
+    yield made
+    for each in made:
+        each.close()
+
+
+def options(world, folder, topology="Payloads", **more):
+    return {
+        "topology": f"tests.spouts.queue_topologies:{topology}",
+        "mqtt.host": "127.0.0.1",
+        "mqtt.port": str(world.server.port),
+        "mqtt.topics": f"{world.name}/#",
+        "mqtt.client_id": world.name,
+        "journal.path": str(folder / "journal"),
+        "batch.target.millis": "300",
+        "maxOffsetsPerTrigger": "100000",
+        "spout.poll.seconds": "0.02",
+        **{key.replace("__", "."): str(value) for key, value in more.items()},
+    }
+
+
+def begin(found, checkpoint):
+    """A run whose session is there: from now on the broker keeps messages for it."""
+    run = Run(found, checkpoint)
+    run.trigger()
+    return run
+
+
+def rows(checkpoint):
+    return [row for batch in checkpoint.rows for row in batch]
+
+
+def numbers(checkpoint):
+    return [int(row[0]) for row in rows(checkpoint)]
+
+
+def until(run, checkpoint, count, seconds=20):
+    end = time.monotonic() + seconds
+    while len(rows(checkpoint)) < count:
+        assert time.monotonic() < end, rows(checkpoint)
+        run.trigger()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_each_message_gives_its_row_once_and_in_order(world, tmp_path, protocol):
+    checkpoint, found = Checkpoint(), options(world, tmp_path, mqtt__protocol=protocol)
+    run = begin(found, checkpoint)
+    world.put(*range(200))
+    until(run, checkpoint, 200)
+    world.put(*range(200, 230))
+    until(run, checkpoint, 230)
+    for _ in range(2):
+        run.trigger()
+    assert numbers(checkpoint) == list(range(230))
+
+
+def test_a_row_has_topic_payload_qos_retain_and_properties(world, tmp_path):
+    world.put("old", topic="kept", retain=True)
+    checkpoint = Checkpoint()
+    run = begin(options(world, tmp_path, "Readings"), checkpoint)
+    world.put("7", topic="a/b", kind="gift")
+    world.put("8", qos=2)
+    world.put("9", qos=0)
+    until(run, checkpoint, 4)
+    found = [
+        (topic.removeprefix(world.name), payload, qos, retain, dict(more))
+        for topic, payload, qos, retain, more in rows(checkpoint)
+    ]
+    assert found == [
+        ("/kept", b"old", 1, True, {}),
+        ("/a/b", b"7", 1, False, {"kind": "gift"}),
+        ("/a", b"8", 1, False, {}),
+        ("/a", b"9", 0, False, {}),
+    ]
+    world.put(topic="kept", retain=True)
+
+
+def test_messages_that_come_while_no_query_runs_are_kept_and_available_now_reads_them(world, tmp_path):
+    checkpoint, found = Checkpoint(), options(world, tmp_path)
+    begin(found, checkpoint).reader.stop()
+    world.put(*range(30))
+    run = Run(found, checkpoint, available_now=True)
+    run.drain()
+    run.reader.stop()
+    assert numbers(checkpoint) == list(range(30))
+
+
+def test_messages_that_are_journaled_and_not_acknowledged_come_again_and_make_no_second_row(
+    world, tmp_path, monkeypatch, closed
+):
+    checkpoint, found = Checkpoint(), options(world, tmp_path)
+    begin(found, checkpoint)
+    world.put(*range(30), *[7] * 5)
+    with monkeypatch.context() as dies:
+        dies.setattr(QueueSpout, "_pystorm_batch_ended", lambda self, is_journaled: 1 / 0)
+        with pytest.raises(TupleFailed, match="ZeroDivisionError"):
+            Run(found, checkpoint).trigger()
+    run = Run(found, checkpoint)  # reads the journal
+    world.put(*range(30, 40), 7)
+    until(run, checkpoint, 46)
+    for _ in range(2):
+        run.trigger()
+    assert numbers(checkpoint) == [*range(30), *[7] * 5, *range(30, 40), 7]
+    assert not closed[-1]._unacked
+
+
+def test_messages_of_an_attempt_that_broke_off_come_again(world, tmp_path, monkeypatch):
+    checkpoint, found = Checkpoint(), options(world, tmp_path)
+    begin(found, checkpoint)
+    world.put(*range(15))
+    with monkeypatch.context() as fails:
+        fails.setattr(BatchWriter, "commit", lambda self, notes=None: 1 / 0)
+        with pytest.raises(TupleFailed, match="ZeroDivisionError"):
+            Run(found, checkpoint).trigger()
+    until(Run(found, checkpoint), checkpoint, 15)
+    assert numbers(checkpoint) == list(range(15))
+
+
+def test_the_broker_sends_no_more_than_the_receive_maximum_before_it_is_acknowledged(world, tmp_path, monkeypatch):
+    most, received = [], MqttSession.receive
+
+    def receive(self, count, seconds):
+        found = received(self, count, seconds)
+        most.append(len(self._unacked))
+        return found
+
+    monkeypatch.setattr(MqttSession, "receive", receive)
+    checkpoint = Checkpoint()
+    run = begin(options(world, tmp_path, mqtt__receive_maximum=10), checkpoint)
+    world.put(*range(35))
+    until(run, checkpoint, 35)
+    assert numbers(checkpoint) == list(range(35))
+    assert max(most) == 10
+
+
+def test_equal_messages_are_rows_of_their_own_also_under_one_identifier(world, tmp_path):
+    """mosquitto numbers messages from 1 to 65,535; others take the lowest number that is free."""
+    checkpoint = Checkpoint()
+    run = begin(options(world, tmp_path), checkpoint)
+    world.put(*[7] * 40)
+    until(run, checkpoint, 40)
+    spout = MqttSpout()
+    spout._start(options(world, tmp_path), {})
+    message = type("Message", (), {"mid": 1, "dup": False, "topic": "t", "payload": b"7", "qos": 1})()
+    receipt = type("Receipt", (), {"mid": 1, "message": message})()
+    seen = spout._pystorm_all_messages()._seen
+    assert seen.add(digest_of(spout._key(receipt)))
+    assert seen.add(digest_of(spout._key(receipt))), "a new one"
+    message.dup = True
+    assert not seen.add(digest_of(spout._key(receipt))), "the same one again"
+
+
+def test_two_sessions_share_a_topic(world, tmp_path):
+    checkpoint = Checkpoint()
+    shared = options(world, tmp_path, "SharedPayloads", mqtt__topics=f"$share/g/{world.name}/#", streams="all")
+    del shared["mqtt.client_id"]
+    run = begin(shared, checkpoint)
+    world.put(*range(60))
+    until(run, checkpoint, 60)
+    assert sorted(numbers(checkpoint)) == list(range(60))
+    assert {component for _, component, _ in rows(checkpoint)} == {"one", "two"}
+
+
+def test_a_broker_that_stops_and_starts_again_loses_nothing(tmp_path):
+    if mosquitto_binary() is None:
+        missing("mosquitto", "mosquitto")
+    with mosquitto_server(tmp_path / "broker") as server:
+        world = MqttWorld(server)
+        checkpoint, found = Checkpoint(), options(world, tmp_path)
+        run = begin(found, checkpoint)
+        world.put(*range(20))
+        until(run, checkpoint, 20)
+        server.stop()
+        for _ in range(3):
+            run.trigger()
+        server.start()
+        wait_until(world.client.is_connected)
+        world.put(*range(20, 40))
+        until(run, checkpoint, 40)
+        world.close()
+        assert numbers(checkpoint) == list(range(40))
+
+
+def test_a_session_that_another_client_takes_over_is_taken_back(world, tmp_path, closed):
+    checkpoint, found = Checkpoint(), options(world, tmp_path)
+    run = begin(found, checkpoint)
+    world.put(*range(5))
+    until(run, checkpoint, 5)
+    other = Run(options(world, tmp_path / "other"), Checkpoint())
+    other.trigger()
+    world.put(*range(5, 10))
+    until(run, checkpoint, 10)
+    assert numbers(checkpoint) == list(range(10))
+
+
+def test_refused_users_topics_and_certificates_are_named_and_no_secret_is_shown(tmp_path, caplog):
+    if mosquitto_binary() is None:
+        missing("mosquitto", "mosquitto")
+    caplog.set_level(logging.DEBUG, "pystorm")
+    pem = str(self_signed(tmp_path / "broker.pem"))
+    (tmp_path / "users").write_text("reader:right-horse\n")
+    passwords = mosquitto_binary().replace("sbin/mosquitto", "bin/mosquitto_passwd")
+    subprocess.run([passwords, "-U", str(tmp_path / "users")], check=True)
+    settings = [f"certfile {pem}", f"keyfile {pem}", f"password_file {tmp_path}/users"]
+    with mosquitto_server(tmp_path / "broker", *settings) as server:
+        tls = MqttSession(parse_options(pem), logging.getLogger("test")).tls
+        world = MqttWorld(server, ("reader", "right-horse"), tls)
+
+        def run(**more):
+            found = options(world, tmp_path, mqtt__username="reader", mqtt__password="right-horse")
+            return Run(found | {key.replace("__", "."): value for key, value in more.items()}, checkpoint)
+
+        checkpoint = Checkpoint()
+        secure = {"mqtt__tls__ca__file": pem}
+        signed_in = run(**secure)
+        signed_in.trigger()
+        world.put(1)
+        until(signed_in, checkpoint, 1)
+        with pytest.raises(TupleFailed, match=r"PYSTORM_EXTERNAL_FAILURE.*[Nn]ot authorized.*user, password") as wrong:
+            run(**secure, mqtt__password="hunter2hunter2").trigger()
+        with pytest.raises(TupleFailed, match="CERTIFICATE_VERIFY_FAILED"):
+            run(mqtt__tls="true").trigger()
+        assert "hunter2" not in str(wrong.value) + caplog.text
+        world.close()
+
+
+def parse_options(pem):
+    return parse(
+        MqttSpout.Options,
+        {"mqtt.host": "127.0.0.1", "mqtt.topics": "t", "mqtt.client_id": "c", "mqtt.tls.ca.file": pem},
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ({"mqtt.topics": " , "}, r"'mqtt\.topics' names no topic"),
+        ({"mqtt.client_id": ""}, r"client_id"),
+        ({"mqtt.receive_maximum": "65535"}, r"receive_maximum"),
+        ({"mqtt.protocol": "4"}, r"mqtt\.protocol"),
+        ({"mqtt.tls.ca.file": "/nowhere"}, r"cannot be used: .*No such file"),
+    ],
+)
+def test_wrong_options_are_refused(world, tmp_path, wrong, what):
+    with pytest.raises(OptionError, match=what):
+        MqttSpout().initialize(options(world, tmp_path) | wrong, {})
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_a_killed_task_and_a_broker_that_restarts_double_and_lose_nothing(spark, tmp_path):
+    if mosquitto_binary() is None:
+        missing("mosquitto", "mosquitto")
+    with mosquitto_server(tmp_path / "broker") as server:
+        world = MqttWorld(server)
+        found = options(world, tmp_path, "KilledMqtt", path=tmp_path / "killed")
+        begin(found | {"topology": options(world, tmp_path)["topology"]}, Checkpoint())  # the session
+        world.put(*range(40))
+        query = Query(tmp_path)
+        running = query.start(spark.readStream.format("pystorm").options(**found).load(), processingTime="0 seconds")
+        try:
+            wait_until(lambda: len(query.rows) == 40)
+            assert (tmp_path / "killed").exists()
+            server.stop()
+            before = running.lastProgress["batchId"]
+            wait_until(lambda: running.lastProgress["batchId"] >= before + 2)  # the query lives
+            server.start()
+            wait_until(world.client.is_connected)
+            world.put(*range(40, 60))
+            wait_until(lambda: len(query.rows) == 60)
+        finally:
+            running.stop()
+            world.close()
+        assert running.exception() is None
+        assert sorted(int(payload) for (payload,) in query.rows) == list(range(60))
