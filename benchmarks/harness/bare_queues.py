@@ -3,6 +3,7 @@
 Imported by Spark's Python processes: imports nothing of the engine.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import get_context
@@ -13,6 +14,7 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 PAGE = 1000
 """Entries of a request to Redis, on all sides."""
 STREAMS = ("a", "b")
+JETSTREAM = "benchmark"
 Row = tuple[Any, ...]
 
 
@@ -49,6 +51,30 @@ def drain_redis(url: str, _: str, number: int) -> int:
     return taken
 
 
+async def nats_consumer(js: Any, stream: str, start: int) -> Any:
+    """One that acknowledges nothing, from this sequence on."""
+    from nats.js.api import AckPolicy, DeliverPolicy
+
+    begin = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": start}
+    made = await js.add_consumer(stream, ack_policy=AckPolicy.NONE, inactive_threshold=60.0, **begin)
+    return await js.pull_subscribe_bind(made.name, stream)
+
+
+def drain_nats(url: str, rows: str, number: int) -> int:
+    """Reads one half of the stream; how many messages."""
+    import nats
+
+    async def drained() -> int:
+        client, half, taken = await nats.connect(url), int(rows) // 2, 0
+        consumer = await nats_consumer(client.jetstream(), JETSTREAM, 1 + number * half)
+        while taken < half:
+            taken += len([each.data for each in await consumer.fetch(min(PAGE, half - taken))])
+        await client.close()
+        return taken
+
+    return asyncio.run(drained())
+
+
 def in_two_processes(drain: Callable[[str, str, int], int], url: str, queue: str, rows: int) -> float:
     """Rows per second, from when both have started to when both are done."""
     context = get_context("spawn")
@@ -66,6 +92,7 @@ def in_two_processes(drain: Callable[[str, str, int], int], url: str, queue: str
 
 def _drained(drain: Callable[[str, str, int], int], url: str, queue: str, number: int, ready: Any, ended: Any) -> None:
     import boto3  # noqa: F401  not a part of what is measured
+    import nats  # noqa: F401
     import redis  # noqa: F401
 
     ready.wait(60)
@@ -126,6 +153,51 @@ class RedisReader(SimpleDataSourceStreamReader):
                 else:
                     open_.discard(stream)
         return iter(rows), end
+
+
+class NatsReader(SimpleDataSourceStreamReader):
+    """Up to ``step`` messages a micro-batch."""
+
+    def __init__(self, options: Any):
+        self.url, self.step = options["url"], int(options["step"])
+        self.loop = self.consumer = self.client = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"n": 0}
+
+    def read(self, start: dict[str, int]) -> tuple[Iterator[Row], dict[str, int]]:
+        self.loop: Any = self.loop or asyncio.new_event_loop()
+        rows = self.loop.run_until_complete(self._read(start["n"]))
+        return iter(rows), {"n": start["n"] + len(rows)}
+
+    async def _read(self, start: int) -> list[Row]:
+        import nats
+
+        if self.consumer is None:
+            self.client = await nats.connect(self.url)
+            self.consumer: Any = await nats_consumer(self.client.jetstream(), JETSTREAM, start + 1)
+        rows: list[Row] = []
+        while len(rows) < self.step:
+            try:
+                found = await self.consumer.fetch(min(PAGE, self.step - len(rows)), timeout=0.5)
+            except nats.errors.TimeoutError:
+                break
+            rows += [(each.metadata.sequence.stream, each.data) for each in found]
+        return rows
+
+
+class BareNats(DataSource):
+    """``format("bare_nats")``; options ``url`` and ``step``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bare_nats"
+
+    def schema(self) -> str:
+        return "sequence long, data binary"
+
+    def simpleStreamReader(self, schema: object) -> SimpleDataSourceStreamReader:
+        return NatsReader(self.options)
 
 
 class BareSqs(DataSource):

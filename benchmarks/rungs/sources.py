@@ -1,8 +1,9 @@
 """Rows per second of ready-made spouts without offsets through Spark, and how often an idle query asks.
 
-    idle-sqs, idle-redis   requests of a query whose source is empty, for each ``poll_seconds``
+    idle-sqs, idle-redis, idle-nats   requests of a query whose source is empty, for each ``poll_seconds``
     sqs                    SqsSpout → noop sink           against bare and simple
     redis                  RedisStreamSpout → noop sink   against bare and simple
+    nats                   NatsSpout → noop sink          against bare and simple
     bare                   the client in a loop, in two processes
     simple                 the client in a ``SimpleDataSourceStreamReader`` → noop sink
 
@@ -11,6 +12,8 @@ Servers, Spark and Python share the cores. A figure of a query counts from the b
 rows to the end of the last; its first run starts processes and is not counted.
 """
 
+import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -23,14 +26,19 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
+import nats
 from redis import Redis
 from redis.exceptions import RedisError
 
 from benchmarks.harness.bare_queues import (
+    JETSTREAM,
     STREAMS,
+    BareNats,
     BareRedis,
     BareSqs,
+    drain_nats,
     drain_redis,
     drain_sqs,
     in_two_processes,
@@ -41,12 +49,13 @@ from benchmarks.harness.record import ROOT, Record, record
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source import read_stream
 from pystorm_source.api import Topology
-from pystorm_source.spouts import RedisStreamSpout, SqsSpout
+from pystorm_source.spouts import NatsSpout, RedisStreamSpout, SqsSpout
+from testbed.nats_server import nats_server
 from testbed.ports import free_port
 from testbed.sqs_server import CREDENTIALS, REGION, sqs_server
 from testbed.uncontrolled import UNCONTROLLED
 
-SQS_ROWS, REDIS_ROWS = 400, 200_000
+SQS_ROWS, REDIS_ROWS, NATS_ROWS = 400, 200_000, 200_000
 """Of moto more take minutes to send: its time for one message grows with their number."""
 MICRO_BATCHES = 4
 """Of a query. Fewer: the end of the last one weighs too much. More: what Spark needs around each does."""
@@ -67,6 +76,16 @@ class Messages(Topology):
 
 class Entries(Topology):
     entries = RedisStreamSpout.spec()
+
+
+class SequenceSpout(NatsSpout):
+    """The columns of the peer."""
+
+    outputs = ["sequence long", "data binary"]
+
+
+class Sequences(Topology):
+    messages = SequenceSpout.spec()
 
 
 class Queue:
@@ -120,6 +139,40 @@ class Streams:
         return _frame(spark, Entries, folder, step, options)
 
 
+class Jetstream:
+    """A stream of a NATS server, read by two tasks."""
+
+    drain = staticmethod(drain_nats)
+    simple = BareNats.name()
+
+    def __init__(self, url: str, rows: int):
+        self.url, self.rows, self.queue = url, rows, str(rows)
+        self._is_full = False
+        asyncio.run(self._put(0))
+
+    def fill(self) -> None:
+        if not self._is_full:  # reading takes nothing away
+            asyncio.run(self._put(self.rows))
+        self._is_full = True
+
+    async def _put(self, rows: int) -> None:
+        client = await nats.connect(self.url)
+        js = client.jetstream()
+        await js.add_stream(name=JETSTREAM, subjects=[JETSTREAM])
+        for n in range(rows):
+            await client.publish(JETSTREAM, b"message %d" % n)
+            if n % 2000 == 0:
+                await client.flush()
+        await client.flush()
+        while (await js.stream_info(JETSTREAM)).state.messages < rows:
+            await asyncio.sleep(0.05)
+        await client.close()
+
+    def frame(self, spark: Any, folder: Path, step: int) -> Any:
+        options = {"nats.servers": self.url, "nats.stream": JETSTREAM, "maxOffsetsPerTrigger": step, "minPartitions": 2}
+        return read_stream(spark, Sequences, options={**options, **UNCONTROLLED})
+
+
 def _frame(spark: Any, topology: type[Topology], folder: Path, step: int, options: dict[str, Any]) -> Any:
     options = {"journal.path": str(folder / "journal"), "maxOffsetsPerTrigger": step, **options}
     return read_stream(spark, topology, options={**options, **UNCONTROLLED})
@@ -130,14 +183,17 @@ def run(settings: Settings) -> Iterator[Record]:
     shrink = 10 if settings.quick else 1
     os.environ.update(CREDENTIALS)  # before Spark's processes start
     with spark_session() as (spark, folder), redis_url(folder) as redis:
-        for source in (BareSqs, BareRedis):
+        for source in (BareSqs, BareRedis, BareNats):
             spark.dataSource.register(source)
         if settings.wants("sqs"):
             with sqs_url() as url:
                 yield from throughput("sqs", Queue(url, SQS_ROWS // shrink), spark, folder, settings)
         if settings.wants("redis"):
             yield from throughput("redis", Streams(redis, REDIS_ROWS // shrink), spark, folder, settings)
-        for name, idle in (("idle-sqs", idle_sqs), ("idle-redis", idle_redis)):
+        if settings.wants("nats"):
+            with nats_server(Path(tempfile.mkdtemp(dir=folder))) as server:
+                yield from throughput("nats", Jetstream(server.url, NATS_ROWS // shrink), spark, folder, settings)
+        for name, idle in (("idle-sqs", idle_sqs), ("idle-redis", idle_redis), ("idle-nats", idle_nats)):
             if settings.wants(name):
                 seconds = IDLE_SECONDS / (4 if settings.quick else 1)
                 calls = [idle(spark, folder, redis, seconds) for _ in range(settings.runs_of(3))]
@@ -217,6 +273,17 @@ def idle_redis(spark: Any, folder: Path, redis: str, seconds: float) -> float:
         world = Streams(redis, 0)
         calls = lambda: client.info("commandstats").get("cmdstat_xrange", {"calls": 0})["calls"]  # noqa: E731
         return idle(spark, world, folder, calls, seconds) / len(STREAMS)
+
+
+def idle_nats(spark: Any, folder: Path, redis: str, seconds: float) -> float:
+    port = free_port()
+    with nats_server(Path(tempfile.mkdtemp(dir=folder)), http=f"127.0.0.1:{port}") as server:
+
+        def calls() -> int:
+            with urlopen(f"http://127.0.0.1:{port}/jsz") as answer:
+                return int(json.load(answer)["api"]["total"])
+
+        return idle(spark, Jetstream(server.url, 0), folder, calls, seconds)
 
 
 def idle(spark: Any, world: Any, folder: Path, calls: Callable[[], int], seconds: float) -> float:
