@@ -31,9 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m docs.option_pages --write"
 ALL = (
     *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, HttpOptions, KafkaOptions, RateOptions),
-    *(MqttOptions, NatsOptions, RedisStreamOptions, SocketOptions, SqsOptions),
-    *(NatsOptions, RedisStreamOptions, SocketOptions, SqsOptions),
-    *(ObjectsOptions, PostgresOptions, RedisStreamOptions, SocketOptions, SqsOptions),
+    *(MqttOptions, NatsOptions, ObjectsOptions, PostgresOptions, RedisStreamOptions, SocketOptions, SqsOptions),
 )
 
 
