@@ -28,8 +28,8 @@ from testbed.nats_server import nats_server
 from testbed.sqs_server import CREDENTIALS, sqs_server
 from tests.channel.reports.made_reports import wait_until
 from tests.docs.pages import ROOT, Block, blocks, pages
-from tests.missing import missing
 from tests.docs.postgres_server import killable_postgres
+from tests.missing import missing
 from tests.source.pages import pages as rest_pages
 from tests.spouts.http.api import api as http_api
 from tests.spouts.mqtt_world import MqttWorld
