@@ -101,6 +101,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
                 "progressive.level3.sleep.millis",
             )
         ),
+        "topology.async.loop",
         "topology.debug",
         "topology.enable.message.timeouts",
         "topology.environment",
@@ -109,6 +110,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         "topology.producer.batch.dynamic",
         "topology.rate.limit.redis.prefix",
         "topology.spout.recvq.skips",
+        "topology.spouts.independent",
         "spout.unavailable.timeout",
         "topology.testing.always.try.serialize",
         "pystorm.log.path",

@@ -21,6 +21,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     further = (
         "key.avro.reader.schema",
         "value.avro.reader.schema",
+        "startingTimestamp",
         "startingOffsetsByTimestamp",
         "startingOffsetsByTimestampStrategy",
         "endingTimestamp",
