@@ -23,8 +23,8 @@ class NatsOptions(Options, frozen=True, kw_only=True):
     servers: Annotated[
         str, Meta(description="Servers of the cluster, such as nats://host:4222 (tls:// for TLS), separated by commas.")
     ] = msgspec.field(name="nats.servers")
-    stream: Annotated[str, Meta(pattern=r"^[^\s.*>/\\]+$", description="Name of the JetStream stream to read.")] = (
-        msgspec.field(name="nats.stream")
+    stream: Annotated[str, Meta(description="Name of the JetStream stream to read.")] = msgspec.field(
+        name="nats.stream"
     )
     subjects: Annotated[
         str,
@@ -69,6 +69,12 @@ class NatsOptions(Options, frozen=True, kw_only=True):
             raise OptionError(
                 "option 'nats.servers' names servers by nats:// or tls://, such as nats://host:4222. "
                 f"Given: {shown(wrong or '')!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+        if not re.fullmatch(r"[^\s.*>/\\]+", self.stream):
+            raise OptionError(
+                "option 'nats.stream' is the name of one stream, which has no spaces, dots, slashes, * and >. "
+                f"Given: {self.stream!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
         for one, other in combinations(self.filters, 2):

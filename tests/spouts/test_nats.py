@@ -368,6 +368,7 @@ def files(pem):
     [
         ({"nats.servers": "localhost:4222"}, r"'nats\.servers' names servers by nats://"),
         ({"nats.servers": ""}, r"'nats\.servers' names servers"),
+        ({"nats.stream": "shop.orders"}, r"'nats\.stream' is the name of one stream, .* Given: 'shop\.orders'"),
         ({"nats.stream": "a.b"}, r"nats\.stream"),
         ({"nats.subjects": "a.*,a.b"}, r"'nats\.subjects' has subjects of which a message may fit two"),
         ({"nats.subjects": "a.>,a.b.c"}, r"'nats\.subjects'"),
