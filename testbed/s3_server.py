@@ -28,12 +28,14 @@ class _Quiet(MotoRequestHandler):
 class S3Server:
     """``url``: of the service. ``calls``: list, get and put → requests of it, those that were refused included.
 
-    ``refused``: one of these → status that it is answered by. ``listed``: names of the pages that were given.
+    ``refused``: one of these, or page, for those of a list behind the first → status that it is answered by.
+    ``refusals``: after so many it is answered again. ``pages``: names behind which pages of lists began.
     """
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.refused: dict[str, str] = {}
+        self.refusals: Counter[str] = Counter()
         self.pages: list[str] = []
         self._lock = threading.Lock()
         self._app: Any = DomainDispatcherApplication(create_backend_app)
@@ -71,11 +73,21 @@ class S3Server:
         self.calls[action] += 1
         if action == "list":
             self.pages.append(query.get("start-after", query.get("continuation-token", [""]))[0])
-        if action in self.refused:
-            start_response(self.refused[action], [("Content-Type", "application/xml"), ("Content-Length", "0")])
+        status = self._refusal(action) or ("continuation-token" in query and self._refusal("page"))
+        if status:
+            start_response(status, [("Content-Type", "application/xml"), ("Content-Length", "0")])
             return [b""]
         with self._lock:  # moto's lists are not made for several threads
             return list(self._app(environ, start_response))
+
+    def _refusal(self, action: str) -> str | None:
+        with self._lock:
+            status = self.refused.get(action)
+            if status is not None and action in self.refusals:
+                self.refusals[action] -= 1
+                if not self.refusals[action]:
+                    del self.refusals[action], self.refused[action]
+            return status
 
 
 @contextmanager

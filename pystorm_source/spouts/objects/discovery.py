@@ -38,22 +38,25 @@ class Discovery:
         self._log: tuple[str, ObjectLog] | None = None
         self._known: tuple[str, KnownObjects] | None = None
         self._listing: Listing | None = None
-        self._has_warned = False
+        self._has_warned = self._was_frozen = False
 
-    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str], complete: bool) -> Snapshot:
-        """``complete``: nothing is left for the next one."""
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str], is_frozen: bool) -> Snapshot:
+        """``is_frozen``: the first one has to have all there is."""
         if not self._journal:
             return self._named(known)
         id = str(state.get("list") or self._id)
         log, objects = self._log_of(id), self._known_in(id)
         last = log.last
         watermark, newest = ("", 0) if last is None else (last.watermark, last.newest)
-        for found in self._found().new(objects, watermark, newest, complete or last is None):
-            last = Segment.behind(last, found, self._is_divisible)
+        if is_frozen and not self._was_frozen:
+            self._found().renew()
+            self._was_frozen = True
+        for found in self._found().new(objects, watermark, newest):
             try:
+                last = Segment.behind(last, found, self._is_divisible)
                 log.append(last)
             except BaseException:
-                self._known = None  # it has what the list has not
+                self._known = self._listing = None  # they have passed what the list has not
                 raise
         ends = [] if last is None else last.ends
         return Snapshot({f"lane-{lane:02d}@{id}": (0, end) for lane, end in enumerate(ends) if end}, {"list": id})
@@ -109,7 +112,8 @@ class Discovery:
         for parts in there.values():
             objects.add(each.object for each in parts)
         newest = max((each.object.modified for parts in there.values() for each in parts), default=0)
-        fresh = [each for found in self._found().new(objects, "", newest, True) for each in found]
+        self._found().renew()
+        fresh = [each for found in self._found().new(objects, "", newest) for each in found]
         names = [*known, *map(named, self._grouped(sorted(fresh)))]
         if known and len(objects) > _MANY_NAMED and not self._has_warned:
             self._has_warned = True
@@ -151,12 +155,12 @@ class Discovery:
             log = self._log_of(id)
             oldest = self._options.max_age_micros
 
-            def digests() -> Iterator[tuple[Any, Any, Any]]:
+            def earlier() -> tuple[int | None, Iterator[tuple[Any, Any, Any]]]:
                 last = log.last
-                since = 0 if oldest is None or last is None else last.newest - oldest
-                return (segment.digests(since) for segment in log.segments())
+                since = None if oldest is None or last is None else last.newest - oldest
+                return since, (segment.digests(since) for segment in log.segments())
 
-            self._known = id, KnownObjects(self._options.overwritten == "read", digests)
+            self._known = id, KnownObjects(self._options.overwritten == "read", earlier)
         return self._known[1]
 
     def _is_divisible(self, path: str) -> bool:

@@ -15,16 +15,17 @@ memory."""
 
 
 class KnownObjects:
-    """``KnownObjects(by_version, digests)``. ``by_version``: whether an object with another etag is another one.
-    ``digests``: of all that is known, as ``Segment`` has them. It is asked when a name is first looked for, and has
-    what was added before.
+    """``KnownObjects(by_version, earlier)``. ``by_version``: whether an object with another etag is another one.
+    ``earlier``: a time or None, and the digests of all that is known and as new as that, as ``Segment`` has them. It is
+    asked when a name is first looked for, and has what was added before. What is older is never unknown.
     """
 
-    def __init__(self, by_version: bool, digests: Callable[[], Iterable[Digests]] | None = None):
+    def __init__(self, by_version: bool, earlier: Callable[[], tuple[int | None, Iterable[Digests]]] | None = None):
         self._by_version = by_version
+        self._since: int | None = None
         self._high = self._low = self._version = np.empty(0, np.uint64)
         self._recent: set[tuple[int, ...]] = set()
-        self._earlier = digests
+        self._earlier = earlier
 
     def __len__(self) -> int:
         return len(self._high) + len(self._recent)
@@ -49,8 +50,11 @@ class KnownObjects:
     def unknown(self, found: Sequence[Found]) -> list[Found]:
         """Those of these that are not known, each once."""
         if self._earlier is not None:
-            self._load(self._earlier())
-            self._earlier = None
+            since, digests = self._earlier()
+            self._load(digests)
+            self._since, self._earlier = since, None
+        if self._since is not None:
+            found = [each for each in found if each.modified >= self._since]
         keys = list(map(self._key, found))
         fresh = [index for index, key in enumerate(keys) if key not in self._recent]
         if len(self._high) and fresh:

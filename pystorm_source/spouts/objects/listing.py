@@ -8,8 +8,11 @@
 The *tail* costs one request for a thousand new objects, and asks nothing of what is known. Names that come late and are
 smaller than the watermark are found by *sweeps*, which compare names with the known ones: one of the folder of the
 watermark, one of all. A sweep goes on for a moment of each look, and rests for a multiple of the time that it took: a
-short one is made often, one of a million names seldom, more often while sweeps find something. A store that does not
-list by name (a local folder) has sweeps only.
+short one is made often, one of a million names seldom, more often while sweeps find something. The first look of a
+process sweeps all names to the end, for it may be the only one. A store that does not list by name (a local folder) has
+sweeps only.
+
+What is found is known when it is handed over, not before: an error at a later page must not lose it.
 """
 
 import fnmatch
@@ -44,15 +47,26 @@ class Listing:
         self._clock = clock
         self._all = _Sweep(clock)
         self._folder = _Sweep(clock)
+        self._has_all = False
 
-    def new(self, known: KnownObjects, watermark: str, newest: int, complete: bool) -> Iterator[list[Found]]:
-        """Lists of new objects, which are added to ``known``. ``newest``: the latest time that is known; ``complete``:
-        nothing is left for the next look."""
+    def renew(self) -> None:
+        """The next look sweeps all names to the end, as the first one does."""
+        self._has_all = False
+
+    def new(self, known: KnownObjects, watermark: str, newest: int) -> Iterator[list[Found]]:
+        """Lists of new objects, which are added to ``known``. ``newest``: the latest time that is known."""
+        yield from self._new(known, watermark, newest, not self._has_all)
+        self._has_all = True
+
+    def _new(self, known: KnownObjects, watermark: str, newest: int, complete: bool) -> Iterator[list[Found]]:
+        """``complete``: nothing is left for the next look."""
         # Without a watermark, known names are in no order: they stand in an offset.
         has_tail = self._options.incremental != "false" if watermark else not len(known)
         has_tail = has_tail and not self._options.is_local
         if has_tail:
-            for found in _gathered(self._pages(watermark, newest)):
+            # A store may ignore where to begin, or order names in another way.
+            behind = ([each for each in page if each.path > watermark] for page in self._pages(watermark, newest))
+            for found in _gathered(behind):
                 known.add(found)
                 yield found
         if has_tail and (self._options.incremental == "true" or not watermark):
@@ -73,11 +87,12 @@ class Listing:
         def late() -> Iterator[list[Found]]:
             for page in sweep.pages(lambda: self._pages(begin, newest), complete, always):
                 found = known.unknown(page)
-                known.add(found)
                 sweep.finds = sweep.finds or bool(found)
                 yield found
 
-        yield from _gathered(late())
+        for found in _gathered(late()):
+            known.add(found)
+            yield found
 
     def _pages(self, begin: str, newest: int) -> Iterator[list[Found]]:
         """The objects behind a name that are to be read, by pages of the store."""

@@ -58,8 +58,8 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
     max_age: Annotated[
         str,
         Meta(
-            description="Objects older than the newest one by more than this are forgotten, and never read if they are "
-            "new. A number with ms, s, m, h or d. Empty: nothing is forgotten."
+            description="New objects older than the newest known one by more than this are never read, and known ones "
+            "are forgotten at the next start. A number with ms, s, m, h or d. Empty: nothing is forgotten."
         ),
     ] = msgspec.field(name="objects.max.age", default="")
     config: Annotated[

@@ -145,10 +145,10 @@ class Segment:
                 code="PYSTORM_CHECKPOINT_DAMAGED",
             ) from None
 
-    def digests(self, since: int) -> tuple[Any, Any, Any]:
-        """``high``, ``low`` and ``version`` of the objects that are as new as that."""
+    def digests(self, since: int | None) -> tuple[Any, Any, Any]:
+        """``high``, ``low`` and ``version`` of the objects that are as new as that; None: of all."""
         table = self.table
-        if since:
+        if since is not None:
             table = table.filter(pa.array(table.column("modified").to_numpy() >= since))
         high, low, version = (table.column(name).to_numpy() for name in ("high", "low", "version"))
         return high, low, version

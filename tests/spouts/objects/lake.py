@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from pystorm_source import Bolt, Topology
 from pystorm_source.spouts import ObjectsSpout
+from pystorm_source.testing import ManualClock
 from tests.source.journal_topologies import die_once
 from tests.spouts.drive import Driven
 
@@ -63,6 +64,14 @@ class Bucket:
 
     def delete(self, name):
         self._client.delete_object(Bucket=self._name, Key=f"in/{name}")
+
+
+class Slow(ManualClock):
+    """Each question takes a hundredth of a second."""
+
+    def monotonic(self):
+        self.advance(0.01)
+        return super().monotonic()
 
 
 def driven(lake, fields=IDS, format="ndjson", journal=None, clock=None, **config):

@@ -28,7 +28,7 @@ def test_an_object_is_unknown_once(found, by_version, recent, earlier):
     of_known._MOST_RECENT, before = recent, of_known._MOST_RECENT
     try:
         segments = [Segment.behind(None, each, lambda path: False) for each in found[:earlier]]
-        known = KnownObjects(by_version, lambda: [each.digests(0) for each in segments])
+        known = KnownObjects(by_version, lambda: (None, [each.digests(None) for each in segments]))
         key = (
             (lambda each: (each.path, each.etag, each.size, each.modified if not each.etag else 0))
             if by_version

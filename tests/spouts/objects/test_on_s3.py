@@ -11,7 +11,7 @@ from pystorm_source.spouts.objects import segment
 from pystorm_source.testing import ManualClock
 from testbed.s3_server import s3_server
 from tests.spouts.drive import Query
-from tests.spouts.objects.lake import Bucket, driven, ndjson, parquet
+from tests.spouts.objects.lake import Bucket, Slow, driven, ndjson, parquet
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +73,6 @@ def test_a_smaller_name_that_comes_late_is_found_by_a_sweep(lake, incremental):
 
 
 def test_a_sweep_rests_in_proportion_to_its_time(lake):
-    class Slow(ManualClock):
-        """Each question takes a hundredth of a second."""
-
-        def monotonic(self):
-            self.advance(0.01)
-            return super().monotonic()
-
     query = query_of(lake, clock=Slow())
     query.still = False
     lake.put("a", ndjson([1]))
