@@ -1,9 +1,9 @@
 """What a driver plans and a task looks up: partitions, and which parts of objects their offsets mean."""
 
 import logging
-import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors.redaction import without_credentials
+from pystorm_source.spouts.objects.checkpoint import LANE, check, without_list
 from pystorm_source.spouts.objects.known import KnownObjects
 from pystorm_source.spouts.objects.listing import Listing
 from pystorm_source.spouts.objects.log import ObjectLog
@@ -19,7 +20,6 @@ from pystorm_source.spouts.objects.reading import is_divisible
 from pystorm_source.spouts.objects.segment import Found, Part, Segment, named, parts_named, parts_of
 from pystorm_source.spouts.objects.store import opened
 
-_LANE = re.compile(r"lane-(\d\d)@([0-9a-f]{32})")
 _NAMED_PARTS, _NAMED_BYTES = 100, 32 << 20
 """Of a partition whose name says what it is. Too few: many tasks. Too many: few of them."""
 _MANY_NAMED = 2_000
@@ -36,7 +36,7 @@ class Discovery:
         self._logger = logger
         self._id = uuid.uuid4().hex  # of a query that has no list yet
         self._log: tuple[str, ObjectLog] | None = None
-        self._known: tuple[str, KnownObjects] | None = None
+        self._known: tuple[str, int, KnownObjects] | None = None  # as of the next segment of that number
         self._listing: Listing | None = None
         self._has_warned = self._was_frozen = False
 
@@ -45,8 +45,9 @@ class Discovery:
         if not self._journal:
             return self._named(known)
         id = str(state.get("list") or self._id)
-        log, objects = self._log_of(id), self._known_in(id)
-        last = log.last
+        log = self._log_of(id)
+        check(known, id, log, self._journal)
+        last, objects = log.last, self._known_in(id)
         watermark, newest = ("", 0) if last is None else (last.watermark, last.newest)
         if is_frozen and not self._was_frozen:
             self._found().renew()
@@ -55,6 +56,7 @@ class Discovery:
             try:
                 last = Segment.behind(last, found, self._is_divisible)
                 log.append(last)
+                self._known = id, log.number, objects
             except BaseException:
                 self._known = self._listing = None  # they have passed what the list has not
                 raise
@@ -69,16 +71,18 @@ class Discovery:
 
     def align(self, partition: str, start: int, end: int) -> int:
         """Where a part begins near ``end``: before it, else behind it."""
-        cuts = self._cuts(partition, start, end + 1)
-        before = cuts[(cuts > start) & (cuts <= end)]
-        if len(before):
-            return int(before[-1])
-        first = (part for part in self._near(partition, start, start + 1) if part.at <= start)
-        return max(map(_behind, ([part] for part in first)), default=end)
+        with self._patiently(partition):
+            cuts = self._cuts(partition, start, end + 1)
+            before = cuts[(cuts > start) & (cuts <= end)]
+            if len(before):
+                return int(before[-1])
+            first = (part for part in self._near(partition, start, start + 1) if part.at <= start)
+            return max(map(_behind, ([part] for part in first)), default=end)
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
         """At most ``parts - 1`` places where parts of objects begin, near even cuts."""
-        cuts = self._cuts(partition, start, end)
+        with self._patiently(partition):
+            cuts = self._cuts(partition, start, end)
         cuts = cuts[(cuts > start) & (cuts < end)]
         if not len(cuts):
             return []
@@ -86,9 +90,14 @@ class Discovery:
         places = np.minimum(np.searchsorted(cuts, wanted), len(cuts) - 1)
         return sorted(set(cuts[places].tolist()))
 
+    def _patiently(self, partition: str) -> AbstractContextManager[None]:
+        """For ``align`` and ``split``, which the engine does not call again."""
+        found = LANE.fullmatch(partition)
+        return nullcontext() if found is None else self._log_of(found[2]).patiently()
+
     def _cuts(self, partition: str, start: int, end: int) -> Any:
         """Where parts begin between these offsets, and some around them."""
-        found = _LANE.fullmatch(partition)
+        found = LANE.fullmatch(partition)
         if found is None:
             return np.array([each.at for each in parts_named(partition)], np.int64)
         lane, log = int(found[1]), self._log_of(found[2])
@@ -99,7 +108,7 @@ class Discovery:
 
     def _near(self, partition: str, start: int, end: int) -> list[Part]:
         """The parts that begin in a range, and the one before them."""
-        found = _LANE.fullmatch(partition)
+        found = LANE.fullmatch(partition)
         if found is None:
             return parts_named(partition)
         lane, log = int(found[1]), self._log_of(found[2])
@@ -108,6 +117,8 @@ class Discovery:
     def _named(self, known: Mapping[str, int]) -> Snapshot:
         """The partitions that are known, and those of new objects: each says by its name which objects it has."""
         objects = KnownObjects(self._options.overwritten == "read")
+        if any(map(LANE.fullmatch, known)):
+            raise without_list()
         there = {name: parts_named(name) for name in known}
         for parts in there.values():
             objects.add(each.object for each in parts)
@@ -143,16 +154,22 @@ class Discovery:
         return self._listing
 
     def _log_of(self, id: str) -> ObjectLog:
+        if not self._journal:
+            raise without_list()
         if self._log is None or self._log[0] != id:
-            folder = f"{self._journal.rstrip('/')}/objects-{id}"
-            store = opened(folder, self._options, makes_folder=True)
-            self._log = id, ObjectLog(store, without_credentials(folder))
+            # The underscore: a list below the prefix is no data.
+            folder = f"{self._journal.rstrip('/')}/_objects-{id}"
+
+            def open(is_patient: bool) -> Any:
+                return opened(folder, self._options, makes_folder=True, is_patient=is_patient)
+
+            self._log = id, ObjectLog(open, without_credentials(folder))
         return self._log[1]
 
     def _known_in(self, id: str) -> KnownObjects:
-        """Those of the list; they are read when the first name is asked for."""
-        if self._known is None or self._known[0] != id:
-            log = self._log_of(id)
+        """Those of the list. They are read when the first name is asked for, or another process has added some."""
+        log = self._log_of(id)
+        if self._known is None or self._known[:2] != (id, log.number):
             oldest = self._options.max_age_micros
 
             def earlier() -> tuple[int | None, Iterator[tuple[Any, Any, Any]]]:
@@ -160,8 +177,8 @@ class Discovery:
                 since = None if oldest is None or last is None else last.newest - oldest
                 return since, (segment.digests(since) for segment in log.segments())
 
-            self._known = id, KnownObjects(self._options.overwritten == "read", earlier)
-        return self._known[1]
+            self._known = id, log.number, KnownObjects(self._options.overwritten == "read", earlier)
+        return self._known[2]
 
     def _is_divisible(self, path: str) -> bool:
         return is_divisible(path, self._options)

@@ -1,7 +1,7 @@
 """The list of all objects that a query knows, in a folder below ``journal.path``: it says what an offset means.
 
-    journal.path / objects-ID / 000000000007.arrow                       as it was appended
-                              / 000000000000-000000000006-3120.arrow     joined ones: first and last number, rows
+    journal.path / _objects-ID / 000000000007.arrow                       as it was appended
+                               / 000000000000-000000000006-3120.arrow     joined ones: first and last number, rows
 
 Segments are numbered, put there once (a put that fails if there is one), and never changed, so a position in a lane
 means the same bytes of the same object for ever, for any driver and any task. A driver that is killed behind a put has
@@ -9,17 +9,17 @@ found objects that no offset names yet: the next one goes on behind them. One th
 its number taken. Small segments are joined: the joined one is put there first, and a reader takes the widest.
 """
 
-import re
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from cython_core.routing.failure_kinds import RetryLater
-from pystorm_source.errors import DataLossError
+from pystorm_source.errors import CheckpointError, DataLossError
+from pystorm_source.spouts.objects.places import Place, are_all, places_of
 from pystorm_source.spouts.objects.segment import Segment
 from pystorm_source.spouts.objects.store import asking
 
-_NAME = re.compile(r"(\d{12})(?:-(\d{12})-(\d+))?\.arrow")
 MOST_SMALL = 64
 """Segments that are not full, before they are joined. Too few: they are written again and again. Too many: a restart
 reads so many objects, and a task lists them."""
@@ -30,32 +30,17 @@ _MOST_KEPT = 12
 _MOST_TRIES = 5
 
 
-class _Place(NamedTuple):
-    """A segment in the folder. ``rows``: of a joined one."""
-
-    first: int
-    last: int
-    rows: int = 0
-
-    @classmethod
-    def of_name(cls, name: str) -> "_Place | None":
-        found = _NAME.fullmatch(name)
-        return None if found is None else cls(int(found[1]), int(found[2] or found[1]), int(found[3] or 0))
-
-    @property
-    def name(self) -> str:
-        return f"{self.first:012d}{f'-{self.last:012d}-{self.rows}' if self.rows else ''}.arrow"
-
-
 class ObjectLog:
-    """``ObjectLog(store, shown)``: of this folder, which messages call ``shown``."""
+    """``ObjectLog(opened, shown)``: of a folder, which messages call ``shown``. ``opened(is_patient)``: its store."""
 
-    def __init__(self, store: Any, shown: str):
-        self._store = store
+    def __init__(self, opened: Callable[[bool], Any], shown: str):
+        self._opened = opened
+        self._store = opened(False)
         self._shown = shown
-        self._places: list[_Place] = []
-        self._kept: OrderedDict[_Place, Segment] = OrderedDict()
-        self._full: set[_Place] = set()
+        self._may_return = True
+        self._places: list[Place] = []
+        self._kept: OrderedDict[Place, Segment] = OrderedDict()
+        self._full: set[Place] = set()
         self._is_listed = False
 
     @property
@@ -64,14 +49,37 @@ class ObjectLog:
         self._list_once()
         return self._segment(self._places[-1]) if self._places else None
 
+    def end(self, lane: int) -> int:
+        """Behind the last object of a lane."""
+        last = self.last
+        return 0 if last is None else last.ends[lane]
+
+    @property
+    def number(self) -> int:
+        """Of the next segment."""
+        self._list_once()
+        return self._places[-1].last + 1 if self._places else 0
+
+    def forget(self) -> None:
+        """The folder is listed again."""
+        self._is_listed = False
+
+    @contextmanager
+    def patiently(self) -> Iterator[None]:
+        """Inside of it a busy store is asked again and again, for minutes, and is a WorldError then."""
+        before = self._store
+        self._store, self._may_return = self._opened(True), False
+        try:
+            yield
+        finally:
+            self._store, self._may_return = before, True
+
     def append(self, segment: Segment) -> None:
         """Driver. Puts a segment behind the last one. Raises RetryLater if another process has put one there."""
         from obstore.exceptions import AlreadyExistsError
 
-        self._list_once()
-        number = self._places[-1].last + 1 if self._places else 0
-        place = _Place(number, number)
-        with asking(self._shown):
+        place = Place(self.number, self.number)
+        with asking(self._shown, self._may_return):
             try:
                 self._store.put(place.name, segment.to_bytes(), mode="create")
             except AlreadyExistsError:
@@ -82,10 +90,15 @@ class ObjectLog:
         self._join()
 
     def segments(self) -> Iterator[Segment]:
-        """Driver. All of them, which are not kept in memory."""
+        """Driver. All of them, which are not kept in memory. Raises RetryLater if one is gone meanwhile."""
         self._list_once()
         for place in self._places:
-            yield self._kept.get(place) or self._read(place)
+            try:
+                segment = self._kept.get(place) or self._read(place)
+            except FileNotFoundError:
+                self.forget()
+                raise RetryLater(1.0, f"another process changes {self._shown}") from None
+            yield segment
 
     def around(self, lane: int, start: int, end: int) -> Iterator[Segment]:
         """The segments that have parts of a lane in [start, end). Raises DataLossError if they are not there."""
@@ -130,16 +143,17 @@ class ObjectLog:
         return found
 
     def _list_once(self) -> None:
-        if self._is_listed:
-            return
-        with asking(self._shown):
-            names: list[str] = [meta["path"] for page in self._store.list() for meta in page]
-        places = sorted(filter(None, map(_Place.of_name, names)), key=lambda each: (each.first, -each.last))
-        self._places = []
-        for place in places:
-            if not self._places or place.last > self._places[-1].last:
-                self._places.append(place)
-        self._is_listed = True
+        for _ in range(_MOST_TRIES):
+            if self._is_listed:
+                return
+            with asking(self._shown, self._may_return):
+                self._places = places_of(meta["path"] for page in self._store.list() for meta in page)
+            self._is_listed = are_all(self._places)  # else some were joined while the folder was listed
+        raise CheckpointError(
+            f"parts of the list of known objects are gone: restore the folder of journal.path, which no lifecycle rule "
+            f"may clean, or give the query a new checkpointLocation. Given: {self._shown!r}",
+            code="PYSTORM_CHECKPOINT_DAMAGED",
+        )
 
     def _join(self) -> None:
         """Joins what is not full, if there is much of it."""
@@ -157,26 +171,26 @@ class ObjectLog:
         if len(small) < 2:
             return
         joined = Segment.joined(segments[first - behind :])
-        place = _Place(small[0].first, small[-1].last, len(joined.table))
-        with asking(self._shown):
+        place = Place(small[0].first, small[-1].last, len(joined.table))
+        with asking(self._shown, self._may_return):
             self._store.put(place.name, joined.to_bytes())
         self._places[first:] = [place]
         self._keep(place, joined)
-        with asking(self._shown):
+        with asking(self._shown, self._may_return):
             for each in small:
                 self._store.delete(each.name)
                 self._kept.pop(each, None)
 
-    def _segment(self, place: _Place) -> Segment:
+    def _segment(self, place: Place) -> Segment:
         found = self._kept.get(place) or self._read(place)
         self._keep(place, found)
         return found
 
-    def _read(self, place: _Place) -> Segment:
-        with asking(self._shown):
+    def _read(self, place: Place) -> Segment:
+        with asking(self._shown, self._may_return):
             return Segment.parse(self._store.get(place.name).bytes(), f"{self._shown}/{place.name}")
 
-    def _keep(self, place: _Place, segment: Segment) -> None:
+    def _keep(self, place: Place, segment: Segment) -> None:
         self._kept[place] = segment
         self._kept.move_to_end(place)
         while len(self._kept) > _MOST_KEPT:

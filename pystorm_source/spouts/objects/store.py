@@ -25,7 +25,7 @@ _PAUSE = 1.0
 """Seconds until a busy store is asked again. Too short: it is kept busy. Too long: rows come late."""
 
 
-_LONG_RETRIES: dict[str, Any] = {"max_retries": 10, "retry_timeout": timedelta(minutes=3)}
+_LONG_RETRIES: dict[str, Any] = {"max_retries": 60, "retry_timeout": timedelta(minutes=3)}
 """Of readers that cannot be interrupted."""
 
 

@@ -51,11 +51,11 @@ def test_an_offset_means_the_same_objects_for_any_process_at_any_time(found, sma
     of_log.MOST_SMALL, before = small, of_log.MOST_SMALL
     try:
         store, model = MemoryStore(), {lane: [] for lane in range(LANES)}
-        log = ObjectLog(store, "list")
-        task = ObjectLog(store, "list")  # of a process that lives on while segments are joined
+        log = ObjectLog(lambda is_patient: store, "list")
+        task = ObjectLog(lambda is_patient: store, "list")  # of a process that lives on while segments are joined
         for number, each in enumerate(filter(None, found)):
             if number in restarts:
-                log = ObjectLog(store, "list")
+                log = ObjectLog(lambda is_patient: store, "list")
             last = Segment.behind(log.last, [one._replace(path=uuid.uuid4().hex) for one in each], lambda path: False)
             log.append(last)
             for lane in range(LANES):
@@ -66,7 +66,7 @@ def test_an_offset_means_the_same_objects_for_any_process_at_any_time(found, sma
             places = [part.at for part in parts] + [parts[-1].at + parts[-1].end - parts[-1].begin]
             start, end = sorted(data.draw(st.lists(st.sampled_from(places), min_size=2, max_size=2)))
             expected = [part for part in parts if start <= part.at < end]
-            for reader in (task, ObjectLog(store, "list")):
+            for reader in (task, ObjectLog(lambda is_patient: store, "list")):
                 read = [part for each in reader.around(lane, start, end) for part in each.parts(lane, start, end)]
                 assert [part for part in read if part.within(start, end, False)] == expected
         assert len(store.list().collect()) <= 2 * small + 2
