@@ -16,7 +16,7 @@ REDACTED = "(redacted)"
 # things.
 _SECRET = re.compile(
     r"secret|password|token(?!iz)|access[._]?key|credential|sasl\.jaas|oauthbearer\.config|passphrase|key\.pem"
-    r"|sas[._-]?key|keystore\.key|user\.info|(api|account|private)[._-]?key"
+    r"|sas[._-]?key|keystore\.key|user\.info|(api|account|private|master|sse[._-]customer)[._-]?key"
     # HTTP headers, such as config={"auth.header": "Bearer …"}.
     r"|authorization|cookie|auth[._-]?header|(^|[._-])signature$",
     re.IGNORECASE,

@@ -214,7 +214,13 @@ def test_a_configuration_that_is_refused_shows_no_secret(config):
     assert SECRET not in str(raised.value)
 
 
-@pytest.mark.parametrize("key", ["kafka.ssl.key.password", "authToken", "client_secret", "fs.s3a.access.key"])
+KEYS_OF_SECRETS = [
+    *("kafka.ssl.key.password", "authToken", "client_secret", "fs.s3a.access.key"),
+    *("objects.config.master_key", "azure_storage_master_key", "objects.config.sse_customer_key_base64"),
+]
+
+
+@pytest.mark.parametrize("key", KEYS_OF_SECRETS)
 def test_keys_that_name_secrets(key):
     assert shown(key, SECRET) == "'(redacted)'"
     assert shown(key, "") == "''"

@@ -57,6 +57,11 @@ class ParquetRows:
             for name, ddl in zip(fields, ddls, strict=True)
         ]
 
+    @property
+    def names(self) -> list[str]:
+        """Of the fields."""
+        return [field.name for field in self._fields]
+
     def begin(self, path: str, found: pa.Schema, instants: dict[str, pa.DataType], hint: str) -> list[str]:
         """The columns to read of a file with this schema; ``instants``: see ``instants_of``; ``hint``: where it was
         first seen. Raises SchemaError if a field is none of its columns, or has a type of which no value is one of the
@@ -88,6 +93,8 @@ class ParquetRows:
                 yield MisfitRow(first, str(misfit), _text_of(batch))
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._fields:
+            return batch.select([])  # which keeps the number of rows
         columns = []
         for field in self._fields:
             constant = self._constants.get(field.name)

@@ -8,7 +8,7 @@ from typing import Any
 from pystorm_source.errors import DataLossError
 from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.spouts.objects.options import ObjectsOptions
-from pystorm_source.spouts.objects.segment import Found, Part
+from pystorm_source.spouts.objects.segment import Found, Part, pieces_of
 from pystorm_source.spouts.objects.store import asking, opened
 
 _THREADS = 16
@@ -36,10 +36,22 @@ class ObjectBytes:
         return ObjectBytes(self.url, self._options, is_patient=True)
 
     def get(self, found: Found, begin: int, end: int) -> Any:
-        """A buffer of [begin, end). Raises DataLossError if the object is gone, or was overwritten, RetryLater."""
+        """A buffer of [begin, end). Raises DataLossError if the object is gone, or was overwritten, RetryLater.
+
+        A large one comes in pieces, for a request has a time limit.
+        """
+        pieces = pieces_of(begin, min(end, found.size))
+        if len(pieces) == 1:
+            return self._piece(found, *pieces[0])
+        data = bytearray(pieces[-1][1] - begin)
+        for start, stop in pieces:
+            data[start - begin : stop - begin] = memoryview(self._piece(found, start, stop))
+        return data
+
+    def _piece(self, found: Found, begin: int, end: int) -> Any:
         from obstore.exceptions import PreconditionError
 
-        options: dict[str, Any] = {} if begin == 0 and end >= found.size else {"range": (begin, min(end, found.size))}
+        options: dict[str, Any] = {} if begin == 0 and end == found.size else {"range": (begin, end)}
         if found.etag:
             options["if_match"] = found.etag
         path = f"{self.url}/{found.path}"
@@ -55,7 +67,7 @@ class ObjectBytes:
                 ) from None
             except PreconditionError:
                 data = None
-        if data is None or answer.meta["size"] != found.size or len(data) != min(end, found.size) - begin:
+        if data is None or answer.meta["size"] != found.size or len(data) != end - begin:
             raise _lost(path, found, "was overwritten before it was read: write new objects under new names")
         return data
 

@@ -8,11 +8,12 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from pystorm_source.errors import SchemaError, WorldError
+from pystorm_source.errors import PystormError, SchemaError, WorldError
 from pystorm_source.errors.packages import package
 from pystorm_source.spouts.blocks.line_blocks import BLOCK, plain_blocks
 from pystorm_source.spouts.blocks.parquet_rows import ParquetRows, instants_of
@@ -131,13 +132,12 @@ class PartBlocks(Iterator[Block]):
             self._rows.begin_text(path, b"")
         rest = b""
         source = gzip.GzipFile(fileobj=io.BytesIO(data))
-        while True:
-            try:
-                block = source.read(BLOCK)
-            except (EOFError, zlib.error, OSError) as error:
-                raise _broken(path, "gzip object", error, part) from error
+        damage = None
+        while damage is None:
+            block, damage = _inflated(source)
+            is_end = not block and damage is None
             text = rest + block
-            cut = text.rfind(b"\n") + 1 if block else len(text)
+            cut = len(text) if is_end else text.rfind(b"\n") + 1
             lines, rest = text[:cut], text[cut:]
             if lines and not begun:
                 first = lines[: lines.find(b"\n") + 1 or len(lines)]
@@ -145,8 +145,9 @@ class PartBlocks(Iterator[Block]):
                 lines, begun = lines[len(first) :], True
             if lines:
                 yield lines, part.begin
-            if not block:
+            if is_end:
                 return
+        raise _broken(path, "gzip object", damage, part) from damage
 
     def _row_groups(self, part: Part, path: str, source: Any) -> Iterator[Block]:
         import pyarrow.parquet as pq
@@ -178,16 +179,26 @@ class PartBlocks(Iterator[Block]):
         first = 0
         try:
             reader = fastavro.reader(io.BytesIO(data))
-            while records := [each for _, each in zip(range(_RECORDS), reader, strict=False)]:
-                names = [field["name"] for field in reader.writer_schema["fields"]]
-                batch = pa.RecordBatch.from_arrays([pa.array([r[name] for r in records]) for name in names], names)
+            names = [field["name"] for field in reader.writer_schema["fields"]]
+            damage = None
+            while damage is None:
+                records, damage = _decoded(reader)
+                if not records:
+                    break
+                columns = [
+                    pa.array([each[name] for each in records]) if name in rows.names else pa.nulls(len(records))
+                    for name in names
+                ]
+                batch = pa.RecordBatch.from_arrays(columns, names)
                 wanted = rows.begin(path, batch.schema, {}, part.object.path)
                 for block in rows.blocks(batch.select(wanted), first):
                     yield block, part.begin
                 first += len(records)
-        except (ValueError, KeyError, TypeError, EOFError, IndexError, StopIteration, pa.ArrowException) as error:
-            if isinstance(error, SchemaError):
-                raise
+            if damage is not None:
+                raise damage
+        except (PystormError, MemoryError):
+            raise
+        except Exception as error:  # what fastavro says to damaged bytes is anything
             raise _broken(path, "Avro object", error, part) from error
 
 
@@ -223,6 +234,27 @@ class ObjectFile(io.RawIOBase):
         if at >= self._tail_at:
             return bytes(memoryview(self._tail)[at - self._tail_at : end - self._tail_at])
         return bytes(self._objects.get(self._object, at, end))
+
+
+def _inflated(source: gzip.GzipFile) -> tuple[bytes, Exception | None]:
+    """At most some ``BLOCK`` bytes, and the error behind them."""
+    pieces: list[bytes] = []
+    try:
+        while sum(map(len, pieces)) < BLOCK and (piece := source.read1(BLOCK)):
+            pieces.append(piece)
+    except (EOFError, zlib.error, OSError) as error:
+        return b"".join(pieces), error
+    return b"".join(pieces), None
+
+
+def _decoded(reader: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], Exception | None]:
+    """At most ``_RECORDS`` records, and the error behind them."""
+    records: list[dict[str, Any]] = []
+    try:
+        records.extend(islice(reader, _RECORDS))
+    except Exception as error:
+        return records, error
+    return records, None
 
 
 def _no_check() -> None:

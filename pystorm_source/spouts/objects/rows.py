@@ -8,9 +8,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from cython_core.arrow.batch_rows import BatchRows
-from pystorm_source.errors import OptionError
+from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.formats.csv import Csv
-from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder
+from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, one_by_one
 from pystorm_source.formats.ndjson import NdJson
 from pystorm_source.spouts.blocks.parquet_rows import Field, ParquetRows, path_value
 from pystorm_source.spouts.objects.options import ObjectsOptions
@@ -27,6 +27,25 @@ ABOUT = {
     "etag": pa.string(),
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _NoFields(LineFormat):
+    """``_NoFields(faults, blank)``: of lines whose content is no field. ``blank``: whether empty ones are rows."""
+
+    schema = None
+
+    def __init__(self, faults: Faults, blank: bool):
+        self._faults = faults
+        self._blank = blank
+
+    def begin(self, path: str, first_line: bytes) -> None:
+        self._faults.path = path
+
+    def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        return one_by_one(data, offset, fixed, lambda line: (), self._faults, self._blank)
+
+    def batch(self, data: bytes, offset: int, fixed: bool) -> pa.RecordBatch | None:
+        return None
 
 
 class ObjectRows:
@@ -48,20 +67,24 @@ class ObjectRows:
         self._faults = faults
         self._inners: dict[frozenset[str], LineFormat | ParquetRows] = {}
         self._check_metadata()
-        self.inner = self._inner_for(frozenset())
-        full = schema_of(fields, ddls)
-        self.schema = full if self.inner.schema is not None else None
+        content = [each for each in self._fields if each.name != METADATA]
+        full = self.schema = schema_of(fields, ddls)
+        if content and options.format != "lines":  # of lines, the path of an object tells which field is the line
+            self.inner = self._inner_for(frozenset())
+            self.schema = full if self.inner.schema is not None else None
         self._constants: dict[str, pa.Scalar] = {}
         self._values: tuple[Any, ...] = ()
         self._shift, self._last = 0, 0
 
     def begin(self, part: Part, path: str, last: int) -> None:
-        """What comes is of this part; ``last``: the greatest offset that its rows may have."""
+        """What comes is of this part; ``last``: the greatest offset that its rows may have. Raises SchemaError if the
+        path has not what the fields need.
+        """
+        self._faults.path = path
         hint = part.object.path
         folders = {unquote(each.split("=", 1)[0]) for each in hint.split("/")[:-1] if "=" in each}
         of_path = frozenset(folders & self._ddls.keys())
         self.inner = self._inner_for(of_path)
-        self._faults.path = path
         self._shift, self._last = part.at - part.begin, last
         self._constants = {
             each.name: self._about(part, path, each) if each.name == METADATA else path_value(each, path, hint, [])
@@ -120,15 +143,17 @@ class ObjectRows:
     def _made(self, names: tuple[str, ...], ddls: tuple[str | None, ...]) -> LineFormat | ParquetRows:
         options, faults = self._options, self._faults
         decoder = TextDecoder(options.encoding, options.encoding_errors)
+        if not names and options.format in ("lines", "csv"):
+            return _NoFields(faults, options.format == "lines")
         if options.format == "lines":
-            if len(names) > 1:
-                raise OptionError(
-                    "format 'lines' gives one field, the line, besides those of the path and _metadata: declare one, "
-                    f"or choose another format. Given: {list(names)!r}",
+            columns = schema_of(names, ddls)
+            if len(names) > 1 or (self.schema is not None and columns is not None and columns.types != [pa.string()]):
+                raise SchemaError(
+                    f"format 'lines' gives one string, the line; the folders of {faults.path!r} must name the other "
+                    f"fields: correct the fields, or let files.malformed=skip leave such objects out. Given: {names!r}",
                     code="PYSTORM_SCHEMA_MISMATCH",
                 )
-            columns = schema_of(names, ddls)
-            return Lines(decoder, faults, None if not columns else columns.field(0))
+            return Lines(decoder, faults, None if columns is None else columns.field(0))
         if options.format == "ndjson":
             return NdJson(names, ddls, faults)
         if options.format == "csv":

@@ -75,11 +75,14 @@ def version_of(found: Found) -> int:
 
 def parts_of(found: Found, is_divisible: bool) -> list[tuple[int, int]]:
     """Where an object is divided into parts that are read by themselves."""
-    if not is_divisible or found.size <= PART + PART // 2:
-        return [(0, found.size)]
-    count = -(-found.size // PART)
-    cuts = [found.size * number // count for number in range(count + 1)]
-    return list(pairwise(cuts))
+    return pieces_of(0, found.size) if is_divisible else [(0, found.size)]
+
+
+def pieces_of(begin: int, end: int) -> list[tuple[int, int]]:
+    """A range in even pieces of some ``PART`` bytes."""
+    size = end - begin
+    count = -(-size // PART) if size > PART + PART // 2 else 1
+    return list(pairwise(begin + size * number // count for number in range(count + 1)))
 
 
 class Segment:

@@ -23,8 +23,8 @@ from pystorm_source.spouts.objects.reading import PartBlocks
 from pystorm_source.spouts.objects.rows import ObjectRows
 from pystorm_source.spouts.objects.store import opened
 
-_ROWS = 16_384
-"""Rows of small objects that leave as one batch. Too few: Spark takes time for each batch. Too many: memory."""
+_ROWS, _BYTES = 16_384, 16 << 20
+"""Of small objects that leave as one batch. Too few: Spark takes time for each batch. Too many: memory."""
 
 
 class ObjectsSpout(BlocksSpout):
@@ -144,7 +144,7 @@ class ObjectsSpout(BlocksSpout):
         self._objects: ObjectBytes | None = None
         self._parts: PartBlocks | None = None
         self._small: list[pa.RecordBatch] = []
-        self._held = 0
+        self._held = self._bytes = 0
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         return self._discovery.snapshot(known, state, self._pystorm_is_frozen)
@@ -159,7 +159,7 @@ class ObjectsSpout(BlocksSpout):
 
     def open(self, partition: str, start: int, end: int) -> None:
         self.close()
-        self._pairs, self._small, self._held = iter(()), [], 0
+        self._pairs, self._small, self._held, self._bytes = iter(()), [], 0, 0
         found = self._discovery.parts(partition, start, end)
         if self._objects is None:
             self._objects = ObjectBytes(self._options.path, self._options)
@@ -171,17 +171,18 @@ class ObjectsSpout(BlocksSpout):
         Returns:
             pyarrow.RecordBatch | None: the next rows of the range; None at its end.
         """
-        while self._held < _ROWS:
+        while self._held < _ROWS and self._bytes < _BYTES:
             batch = super().next_batch()
             if batch is None:
                 break
             self._small.append(batch)
             self._held += batch.num_rows
+            self._bytes += batch.nbytes
             if not batch.num_rows:  # readers of dead letters get a turn
                 break
         if not self._small:
             return None
-        batches, self._small, self._held = self._small, [], 0
+        batches, self._small, self._held, self._bytes = self._small, [], 0, 0
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def _is_fixed(self) -> bool:

@@ -68,7 +68,13 @@ def local_folder(url: str) -> str:
 def asking(what: str, may_return: bool = True) -> Iterator[None]:
     """Errors of the store as ours: busy is RetryLater, if the caller ``may_return``; refused or no bucket a WorldError.
     An object that is not there stays FileNotFoundError, one that has changed obstore's PreconditionError."""
-    from obstore.exceptions import BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
+    from obstore.exceptions import (
+        BaseError,
+        InvalidPathError,
+        PermissionDeniedError,
+        PreconditionError,
+        UnauthenticatedError,
+    )
 
     try:
         yield
@@ -79,7 +85,14 @@ def asking(what: str, may_return: bool = True) -> Iterator[None]:
         is_refused = isinstance(error, (PermissionDeniedError, UnauthenticatedError, PermissionError))
         if isinstance(error, (FileNotFoundError, PreconditionError)) and not is_missing:
             raise
-        if is_missing:
+        if isinstance(error, InvalidPathError):
+            remedy = (
+                "obstore cannot list a prefix with such a name: rename or remove the object. Names are UTF-8 without "
+                "control characters, and no part between two slashes is empty, '.' or '..'"
+            )
+        elif "File system loop" in text:
+            remedy = "a symbolic link leads to a folder around it: remove the link"
+        elif is_missing:
             remedy = "there is no such bucket or container: create it, or correct the option path"
         elif is_refused or status in (401, 403):
             remedy = (

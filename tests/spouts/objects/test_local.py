@@ -221,23 +221,23 @@ def test_names_that_are_left_out(lake):
 
 @pytest.mark.parametrize("policy", ["fail", "skip"])
 @pytest.mark.parametrize(
-    ("format", "data", "says"),
+    ("format", "data", "says", "rows"),
     [
-        ("ndjson", b'{"id": 1}\n{"id": "x"}\n{"id": 3}\n', "malformed line"),
-        ("parquet", parquet([1, 3])[:-9], "no whole Parquet"),
-        ("avro", b"Obj\x01 no", "no whole Avro"),
-        ("csv.gz", gzip.compress(b"1\n3\n" * 1000, mtime=0)[:-9], "no whole gzip"),
+        ("ndjson", b'{"id": 1}\n{"id": "x"}\n{"id": 3}\n', "malformed line", [(1,), (3,)]),
+        ("parquet", parquet([1, 3])[:-9], "no whole Parquet", []),
+        ("avro", b"Obj\x01 no", "no whole Avro", []),
+        ("csv.gz", gzip.compress(b"1\n3\n" * 1000, mtime=0)[:-8], "no whole gzip", [*[(1,)] * 1000, *[(3,)] * 1000]),
     ],
     ids=["ndjson", "parquet", "avro", "gzip"],
 )
-def test_what_cannot_be_read(lake, policy, format, data, says, caplog):
+def test_what_cannot_be_read(lake, policy, format, data, says, rows, caplog):
     lake.put(f"1.{format}", data)
     lake.put("2.txt", b"")
     which = driven(lake, format=format.partition(".")[0], files__malformed=policy)
     if policy == "fail":
         assert says in str(failure(which))
         return
-    assert {1, 3} >= {row[0] for row in rows_of(which)}
+    assert rows_of(which) == rows
     assert says in caplog.text
 
 
