@@ -19,14 +19,13 @@ from pystorm_source.spouts.blocks.line_blocks import BLOCK, plain_blocks
 from pystorm_source.spouts.blocks.parquet_rows import ParquetRows, instants_of
 from pystorm_source.spouts.blocks.row_groups import is_damage, row_group_blocks, row_groups_of
 from pystorm_source.spouts.objects.fetching import Fetcher, ObjectBytes
+from pystorm_source.spouts.objects.object_file import TAIL, ObjectFile
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.objects.rows import ObjectRows
 from pystorm_source.spouts.objects.segment import Part
 
 _MARGIN = 1 << 14
 """Bytes behind a part that are fetched with it, for its last line. Too few: another request. Too many: wasted."""
-_TAIL = 1 << 16
-"""Bytes at the end of a large Parquet object that are fetched first. Too few: a footer takes another request."""
 _RECORDS = 4096
 Block = tuple[Any, int]
 
@@ -114,10 +113,10 @@ class PartBlocks(Iterator[Block]):
         text = bytes(data)
         while base + len(text) < part.object.size and text.find(b"\n", part.end - 1 - base) < 0:
             at = base + len(text)
-            text += bytes(self._objects.get(part.object, at, at + max(_TAIL, len(text))))
+            text += bytes(self._objects.get(part.object, at, at + max(TAIL, len(text))))
         first = b""
         if has_header:
-            head = text if part.begin == 0 else bytes(self._objects.get(part.object, 0, _TAIL))
+            head = text if part.begin == 0 else bytes(self._objects.get(part.object, 0, TAIL))
             first = head[: head.find(b"\n") + 1 or len(head)]
         self._rows.begin_text(path, first)
         start = max(part.begin, len(first))
@@ -200,40 +199,6 @@ class PartBlocks(Iterator[Block]):
             raise
         except Exception as error:  # what fastavro says to damaged bytes is anything
             raise _broken(path, "Avro object", error, part) from error
-
-
-class ObjectFile(io.RawIOBase):
-    """``ObjectFile(objects, part)``: an object as a file, for pyarrow, which asks for ranges of it."""
-
-    def __init__(self, objects: ObjectBytes, part: Part):
-        self._objects = objects
-        self._object = part.object
-        self._at = 0
-        self._tail_at = max(0, part.object.size - _TAIL)
-        self._tail = objects.get(part.object, self._tail_at, part.object.size)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._object.size)[whence]
-        return self._at
-
-    def size(self) -> int:
-        return self._object.size
-
-    def read(self, count: int = -1) -> bytes:
-        at = self._at
-        end = self._object.size if count < 0 else min(at + count, self._object.size)
-        if end <= at:
-            return b""
-        self._at = end
-        if at >= self._tail_at:
-            return bytes(memoryview(self._tail)[at - self._tail_at : end - self._tail_at])
-        return bytes(self._objects.get(self._object, at, end))
 
 
 def _inflated(source: gzip.GzipFile) -> tuple[bytes, Exception | None]:

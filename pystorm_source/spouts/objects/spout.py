@@ -49,6 +49,7 @@ class ObjectsSpout(BlocksSpout):
 
     Raises:
         OptionError: wrong options, or obstore is not installed.
+        CheckpointError: the list below ``journal.path`` is gone or incomplete, or the option was changed.
         DataLossError: an object is gone, or was overwritten before it was read, and ``failOnDataLoss`` is true.
         SchemaError: a malformed line or row, unless ``files.malformed`` says what becomes of it.
         WorldError: the store refuses access, or an object is damaged.
