@@ -15,6 +15,8 @@ from werkzeug.serving import make_server
 from testbed.ports import free_port
 
 REGION = "us-east-1"
+KEY, SECRET = "key-of-the-store", "secret-of-the-store"
+"""Words of no other text: errors are shown without what was once given as a secret."""
 
 
 class _Quiet(MotoRequestHandler):
@@ -47,7 +49,7 @@ class S3Server:
         """A client of boto3."""
         import boto3
 
-        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        keys = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
         return boto3.client("s3", endpoint_url=self.url, region_name=REGION, **keys)
 
     def options(self) -> dict[str, str]:
@@ -55,8 +57,8 @@ class S3Server:
         return {
             "objects.config.endpoint": self.url,
             "objects.config.region": REGION,
-            "objects.config.access_key_id": "test",
-            "objects.config.secret_access_key": "test",
+            "objects.config.access_key_id": KEY,
+            "objects.config.secret_access_key": SECRET,
             "objects.client.allow_http": "true",
         }
 
@@ -95,7 +97,7 @@ def s3_server() -> Iterator[S3Server]:
     """A new one, empty but for the buckets that other servers of this process have."""
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
     before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict(zip(names, ("test", "test", REGION), strict=True)))
+    os.environ.update(dict(zip(names, (KEY, SECRET, REGION), strict=True)))
     server = S3Server()
     try:
         yield server
