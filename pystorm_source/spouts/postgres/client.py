@@ -35,15 +35,19 @@ PASSING = ("08", "40001", "40P01", "53", "55P03", IN_USE, "57014", "57P01", "57P
 """Beginnings of the SQLSTATEs that pass by themselves."""
 PASSING_WORDS = ("starting up", "shutting down", "in recovery", "too many", "remaining connection slots", "not yet acc")
 """Of a refused connection, whose SQLSTATE the client does not tell."""
+TLS_REFUSED = ("does not support SSL", "SSL error", "certificate")
 REMEDIES = {
     "25006": "it is read-only: name the primary server in postgres.host, or add target_session_attrs=read-write to "
     "postgres.dsn",
     "28": "check postgres.user and postgres.password, and the server's pg_hba.conf",
+    "2BP01": "schema pystorm_SLOT must contain only what PostgresSpout creates: move the rest, or name another slot",
     "42501": "give the user of postgres.user the right: ALTER ROLE … REPLICATION for a slot, GRANT SELECT ON each "
-    "table, GRANT CREATE ON DATABASE for a publication or a snapshot",
+    "table, GRANT CREATE ON DATABASE for a publication or a snapshot, ALTER ROLE … BYPASSRLS for the snapshot of a "
+    "table with row-level security",
     "42P01": "check postgres.tables",
     "42704": "create the publication and the slot, or let postgres.create=true do it",
-    "53400": "raise max_replication_slots of the server, or drop a slot that is not needed",
+    "53400": "raise the limit of the server that it names: max_replication_slots, unless a slot can be dropped, or "
+    "temp_file_limit",
     "55000": "a slot needs wal_level=logical and the primary server",
 }
 
@@ -74,6 +78,7 @@ class PostgresClient:
         self.place = " ".join(shown) or "the default of libpq"
         """For messages: without the password."""
         self._connection: Any = None
+        self._is_connecting = False
 
     def rows(self, statement: Any, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement; [] of one that has none."""
@@ -95,13 +100,19 @@ class PostgresClient:
     def connection(self) -> Any:
         """psycopg's, in autocommit. Raises psycopg's errors."""
         if self._connection is None or self._connection.closed:
-            self._connection = self._psycopg.connect(**self._parameters, autocommit=True, prepare_threshold=None)
+            self._connection = self._connected(prepare_threshold=None)
             self._connection.execute(FORMS)
         return self._connection
 
     def replication(self) -> Any:
         """Another connection, that knows the replication commands. Raises psycopg's errors."""
-        return self._psycopg.connect(**self._parameters, replication="database", autocommit=True)
+        return self._connected(replication="database")
+
+    def _connected(self, **more: Any) -> Any:
+        self._is_connecting = True  # until it is connected, for ``raised``
+        connection = self._psycopg.connect(**self._parameters, autocommit=True, **more)
+        self._is_connecting = False
+        return connection
 
     def quoted(self, value: str) -> str:
         """A text as a literal of SQL."""
@@ -122,13 +133,16 @@ class PostgresClient:
     def raised(self, error: Any) -> Exception:
         """What to raise for an error of psycopg's. Closes the connection: what it has left is unknown."""
         self.close()
+        is_connecting, self._is_connecting = self._is_connecting, False
         state, text = error.sqlstate or "", _text(error)
         if state.startswith(PASSING) and state not in REMEDIES:
             seconds = SLOT_PAUSE_SECONDS if state == IN_USE else PAUSE_SECONDS
             return RetryLater(seconds, f"PostgreSQL at {self.place}: {text}")
         if not state:
+            if not isinstance(error, (self._psycopg.OperationalError, self._psycopg.InterfaceError)):
+                return self.refused(text, "it is none of the server's errors: see what psycopg says of it")
             refused = "FATAL:" in text and not any(word in text for word in PASSING_WORDS)
-            if not refused and not any(word in text for word in ("SSL", "certificate")):
+            if not refused and not (is_connecting and _is_tls_refused(text)):
                 return RetryLater(PAUSE_SECONDS, f"PostgreSQL at {self.place}: {text}")
             state = "28"
         known = (remedy for begin, remedy in REMEDIES.items() if state.startswith(begin))
@@ -147,6 +161,11 @@ class PostgresClient:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def _is_tls_refused(text: str) -> bool:
+    """Whether a connection failed by what TLS checks, and not because the server ended while it was made."""
+    return any(word in text for word in TLS_REFUSED) and "unexpected eof" not in text
 
 
 def _text(error: Any) -> str:
