@@ -143,7 +143,7 @@ class ReadRequest:
             )
 
     def check_batch(self) -> None:
-        """Raises OptionError for options that only a stream takes, or rate limits that cannot hold."""
+        """Raises OptionError for options or spouts that only a stream takes, or rate limits that cannot hold."""
         check_limits(self.plan.options, "a batch read")
         if any(component.wrapper is not None for component in self.plan.spouts):
             raise OptionError(
@@ -152,6 +152,10 @@ class ReadRequest:
                 f"Given: {self.journal.shown!r}",
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
+        for component in self.plan.spouts:
+            check = getattr(component.cls, "_pystorm_check_batch", None)
+            if check is not None:
+                check(self.plan.conf_of(component))
         if self.starting.default == LATEST or LATEST in self.starting.named.values():
             raise OptionError(
                 "option 'startingOffsets' of a batch read cannot be latest: nothing would be read. Say earliest, or "

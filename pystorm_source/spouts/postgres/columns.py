@@ -3,7 +3,7 @@
 import datetime
 import decimal
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pystorm_source.api.stream import Stream
-from pystorm_source.errors import SchemaError
+from pystorm_source.errors import SchemaError, given
 from pystorm_source.spouts.postgres.pgoutput import Change
 from pystorm_source.types.arrow import field_type
 
@@ -28,6 +28,7 @@ FIELDS = [
     "unchanged array<string>",
 ]
 """What a change has, whatever its table."""
+_OWN = frozenset(field.split()[0] for field in FIELDS)
 
 Values = Callable[[Change], tuple[Any, ...]]
 _Reader = Callable[[Change], Any]
@@ -38,6 +39,22 @@ def values_of(stream: Stream) -> Values:
     """A change → the values of a stream's fields. Raises SchemaError for types that no column of a table has."""
     readers = [_reader(*each) for each in zip(stream.fields, stream.types, strict=True)]
     return lambda change: tuple([reader(change) for reader in readers])
+
+
+def columns_of(stream: Stream) -> list[str]:
+    """The fields of a stream that are columns of tables."""
+    return [name for name in stream.fields if name not in _OWN]
+
+
+def check_columns(declared: Sequence[str], present: Collection[str]) -> None:
+    """Raises SchemaError for a column that none of the tables has: it would be null in every row."""
+    for name in declared:
+        if name not in present:
+            raise SchemaError(
+                f"no table that PostgresSpout reads has a column {name!r}: write it in outputs as the table has it, or "
+                f"leave it out. Given: {given(name)}, columns {', '.join(sorted(set(present)))}",
+                code="PYSTORM_SCHEMA_MISMATCH",
+            )
 
 
 def _reader(name: str, ddl: str | None) -> _Reader:

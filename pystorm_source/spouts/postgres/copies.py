@@ -5,7 +5,7 @@ gives the same rows whenever it is read. It lies in a schema for the slot, ``pys
 committed.
 
     schema                a process died before the copies were complete: slot and copies are made again
-    schema, table tables  all copies are complete; they appear in one transaction
+    schema, list in it    all copies are complete; they appear in one transaction
     nothing               all rows are committed, or no snapshot was wanted
 """
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pystorm_source.spouts.postgres.client import PostgresClient
 from pystorm_source.spouts.postgres.pgoutput import Change, Row
 from pystorm_source.spouts.postgres.slot import ReplicationSlot
-from pystorm_source.spouts.postgres.tables import PublishedTable
+from pystorm_source.spouts.postgres.tables import COPIES, COPY, SCHEMA, PublishedTable, is_own
 
 NUMBER = "pystorm_row"
 """The column of a copy that numbers its rows from 0."""
@@ -44,13 +44,14 @@ class TableCopies:
 
     def __init__(self, client: PostgresClient, slot: ReplicationSlot, slot_name: str, log: logging.Logger):
         self._client, self._slot, self._log = client, slot, log
-        self.schema = f"pystorm_{slot_name}"
+        self.schema = f"{SCHEMA}{slot_name}"
+        self._list = f"{self.schema}.{COPIES}"
 
     def found(self) -> list[Copy] | None:
         """The copies; None if there are none."""
-        if not self._client.rows("SELECT to_regclass(%s)", f"{self.schema}.tables")[0][0]:
+        if not self._client.rows("SELECT to_regclass(%s)", self._list)[0][0]:
             return None
-        query = f"SELECT number, schema, name, quoted, rows, lsn FROM {self.schema}.tables ORDER BY number"
+        query = f"SELECT number, schema, name, quoted, rows, lsn FROM {self._list} ORDER BY number"
         return [Copy(*row) for row in self._client.rows(query)]
 
     def is_begun(self) -> bool:
@@ -61,10 +62,12 @@ class TableCopies:
     def make(self, tables: Sequence[PublishedTable]) -> None:
         """Makes the slot, and copies of the tables as they are where it begins."""
         self._slot.check_creatable()
-        self._client.rows(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
-        self._slot.drop()  # of a process that died before the copies were complete
         self._log.info("copies %d tables into schema %s of %s", len(tables), self.schema, self._client.place)
         try:
+            with self._client.connection().transaction():  # there is a schema until all is complete
+                self._drop()
+                self._client.connection().execute(f"CREATE SCHEMA {self.schema}")
+            self._slot.drop()  # of a process that died before the copies were complete
             exporting, lsn, snapshot = self._slot.create_exporting()
             with closing(exporting), self._client.connection().transaction():
                 self._copy(lsn, snapshot, tables)
@@ -75,35 +78,50 @@ class TableCopies:
         rows, named = self._client.connection().execute, self._client.named
         rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         rows(f"SET TRANSACTION SNAPSHOT {self._client.quoted(snapshot)}")
-        rows(
-            f"CREATE TABLE {self.schema}.tables "
-            "(number int, schema text, name text, quoted text, rows bigint, lsn bigint)"
-        )
+        rows("SET LOCAL row_security = off")  # an error instead of rows that are left out in silence
+        rows(f"CREATE TABLE {self._list} (number int, schema text, name text, quoted text, rows bigint, lsn bigint)")
         for number, each in enumerate(tables):
             columns = "".join(f", {named(name)}" for name in each.columns)
             source = each.name if each.has_parts else f"ONLY {each.name}"
             where = f" WHERE {each.where}" if each.where else ""
-            copy = f"{self.schema}.copy_{number}"
+            copy = f"{self.schema}.{COPY}{number}"
             made = rows(
                 f"CREATE TABLE {copy} AS SELECT row_number() OVER () - 1 AS {NUMBER}{columns} FROM {source}{where}"
             )
             rows(f"ALTER TABLE {copy} ADD PRIMARY KEY ({NUMBER})")
             rows(
-                f"INSERT INTO {self.schema}.tables VALUES (%s, %s, %s, %s, %s, %s)",
+                f"INSERT INTO {self._list} VALUES (%s, %s, %s, %s, %s, %s)",
                 (number, each.schema, each.table, each.name, made.rowcount, lsn),
             )
 
     def rows(self, partition: str, start: int, end: int) -> Iterator[tuple[int, Change]]:
         """Numbers and rows of the table of that name. The iterator raises psycopg's errors."""
-        (copy,) = (each for each in self.found() or () if each.name == partition)
-        table = f"{self.schema}.copy_{copy.number}"
+        copy = next((each for each in self.found() or () if each.name == partition), None)
+        if copy is None:
+            self._slot.report_loss(f"has no copy of {partition} any more: others have dropped it", "its rows left out")
+            return iter(())
+        table = f"{self.schema}.{COPY}{copy.number}"
         names = [name for (name,) in self._client.rows(_COLUMNS, table)]
         query = f"SELECT * FROM {table} WHERE {NUMBER} >= {start} AND {NUMBER} < {end} ORDER BY {NUMBER}"
         return map(partial(_change, copy, names), self._client.copied(query))
 
-    def drop(self) -> None:
-        """They are read: what they take on the server's disk is free again."""
-        self._client.rows(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+    def drop(self, confirmed: int) -> None:
+        """Those of a slot that began at a position or before are read: what they take on the server's disk is free
+        again. Others are of a slot that was made since."""
+        if all(each.lsn <= confirmed for each in self.found() or ()):
+            try:
+                with self._client.connection().transaction():
+                    self._drop()
+            except self._client.error as error:
+                raise self._client.raised(error) from None
+
+    def _drop(self) -> None:
+        """A schema that has anything else in it is refused, not dropped."""
+        rows = self._client.connection().execute
+        for (table,) in rows("SELECT tablename FROM pg_tables WHERE schemaname = %s", (self.schema,)).fetchall():
+            if is_own(self.schema, table):
+                rows(f"DROP TABLE {self.schema}.{table}")
+        rows(f"DROP SCHEMA IF EXISTS {self.schema}")
 
 
 def _change(copy: Copy, names: list[str], values: tuple[str, ...]) -> tuple[int, Change]:

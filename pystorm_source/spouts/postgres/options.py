@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError, given
 from pystorm_source.options import Options
+from pystorm_source.spouts.postgres.names import TableName, table_names
 
 CONNECTION = ("host", "port", "dbname", "user", "password", "sslmode", "sslrootcert")
 """Fields that libpq knows by the same names."""
@@ -56,8 +57,8 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     tables: Annotated[
         str,
         Meta(
-            description="Tables to read, separated by commas, such as public.orders. Those of a publication that exists"
-            " are known without it."
+            description="Tables to read, separated by commas, such as public.orders, as SQL writes them. Without it, "
+            "all of a publication that exists."
         ),
     ] = msgspec.field(name="postgres.tables", default="")
     slot: Annotated[
@@ -94,7 +95,8 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
                 f"needed. Given: {'both' if self.slot else 'neither'}",
                 code="PYSTORM_OPTIONS_CONFLICT" if self.slot else "PYSTORM_MISSING_OPTION",
             )
-        if self.key and not self.names:
+        names = self.names
+        if self.key and not names:
             raise OptionError(
                 "option 'postgres.tables' is needed beside postgres.key: the tables to read. Given: nothing",
                 code="PYSTORM_MISSING_OPTION",
@@ -107,6 +109,6 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
             )
 
     @property
-    def names(self) -> list[str]:
-        """Those of ``postgres.tables``."""
-        return list(dict.fromkeys(name.strip() for name in self.tables.split(",") if name.strip()))
+    def names(self) -> list[TableName]:
+        """Those of ``postgres.tables``. Raises OptionError for a text that is none."""
+        return table_names(self.tables)

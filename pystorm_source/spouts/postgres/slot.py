@@ -1,18 +1,19 @@
-"""The replication slot and its publication: made if asked for, looked at, moved on."""
+"""The replication slot: made if asked for, looked at, moved on."""
 
 import logging
 from typing import Any, NamedTuple
 
-from pystorm_source.errors import DataLossError, OptionError, given
+from pystorm_source.errors import DataLossError
 from pystorm_source.spouts.postgres.client import PostgresClient
 from pystorm_source.spouts.postgres.options import PostgresOptions
-from pystorm_source.spouts.postgres.tables import PublishedTable, published
+from pystorm_source.spouts.postgres.publication import check_may_create
 
 _STATUS = """
 SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint, (confirmed_flush_lsn - '0/0')::bigint,
        (restart_lsn - '0/0')::bigint, wal_status, plugin, database = current_database()
 FROM pg_replication_slots WHERE slot_name = %s
 """
+_CONFIRMED = "SELECT (confirmed_flush_lsn - '0/0')::bigint FROM pg_replication_slots WHERE slot_name = %s"
 
 
 class SlotStatus(NamedTuple):
@@ -58,39 +59,31 @@ class ReplicationSlot:
         if (status is not None and not status.is_lost) or (status is None and not known):
             return
         what = "is gone" if status is None else "has lost its log (max_slot_wal_keep_size)"
-        if self._options.fail_on_data_loss:
-            raise DataLossError(
-                f"replication slot {self._name!r} {what}: changes that were not read are lost. Drop it, and start a "
-                "new query with a new checkpoint and postgres.snapshot=true, or let the query go on without them with "
-                f"option failOnDataLoss=false. Given: failOnDataLoss={True!r}",
-                code="PYSTORM_DATA_LOST",
-            )
-        self._log.warning("replication slot %r %s; made anew, as failOnDataLoss is false", self._name, what)
+        self.report_loss(f"{what}: changes that were not read are lost", "made anew")
         if status is not None:
             self.drop()
 
-    def prepare(self) -> list[PublishedTable]:
-        """The tables of the publication, which is made if it is missing. Raises OptionError or WorldError for one that
-        does not fit, or a server without logical decoding."""
-        options, client = self._options, self._client
-        ((level,),) = client.rows("SELECT current_setting('wal_level')")
-        if level != "logical":
-            raise client.refused(
-                f"wal_level is {level!r}",
-                "set wal_level = logical in postgresql.conf (rds.logical_replication = 1 in Amazon RDS), and restart "
-                "the server",
+    def report_loss(self, what: str, then: str) -> None:
+        """Raises DataLossError, or logs what is lost, and what happens then, if the query shall go on without it."""
+        if self._options.fail_on_data_loss:
+            raise DataLossError(
+                f"replication slot {self._name!r} {what}. Drop it, and start a new query with a new checkpoint and "
+                "postgres.snapshot=true, or let the query go on without them with option failOnDataLoss=false. "
+                f"Given: failOnDataLoss={True!r}",
+                code="PYSTORM_DATA_LOST",
             )
-        if not client.rows("SELECT 1 FROM pg_publication WHERE pubname = %s", options.publication):
-            self._publish()
-        tables = published(client, options.publication)
-        names = {each.plain for each in tables}
-        missing = [name for name in options.names if (name if "." in name else f"public.{name}") not in names]
-        if missing:
-            raise client.refused(
-                f"publication {options.publication!r} has no table {', '.join(missing)}",
-                f"ALTER PUBLICATION {options.publication} ADD TABLE …, or take it out of postgres.tables",
+        self._log.warning("replication slot %r %s; %s, as failOnDataLoss is false", self._name, what, then)
+
+    def check_unmoved(self, start: int) -> None:
+        """Task. Raises DataLossError if the slot does not give changes from ``start`` on any more, and psycopg's
+        errors, for it is called in generators."""
+        found = self._client.connection().execute(_CONFIRMED, (self._name,)).fetchone()
+        if found is not None and found[0] > start:  # of one that is gone, the server speaks itself
+            self.report_loss(
+                f"was moved to {lsn_text(found[0])} by others while a task read from {lsn_text(start)} on: changes "
+                "between them are lost",
+                "the rest is read",
             )
-        return tables
 
     def create(self) -> None:
         """Makes the slot, without a snapshot. The server waits for transactions that write."""
@@ -100,9 +93,9 @@ class ReplicationSlot:
     def create_exporting(self) -> tuple[Any, int, str]:
         """Makes the slot. Returns a connection, where the slot begins, and the name of a snapshot, valid while the
         connection is open, of what the tables are there. Raises psycopg's errors, too."""
-        connection = self._client.replication()
+        connection, named = self._client.replication(), self._client.named(self._name)
         try:
-            made = connection.execute(f"CREATE_REPLICATION_SLOT {self._name} LOGICAL pgoutput EXPORT_SNAPSHOT")
+            made = connection.execute(f"CREATE_REPLICATION_SLOT {named} LOGICAL pgoutput EXPORT_SNAPSHOT")
             _, begin, snapshot, _ = made.fetchone()
             return connection, lsn_of(begin), snapshot
         except BaseException:
@@ -141,28 +134,9 @@ class ReplicationSlot:
             lsn_text(upto),
         )
 
-    def _publish(self) -> None:
-        options = self._options
-        self._check_may_create("publication", options.publication)
-        if not options.names:
-            raise OptionError(
-                f"option 'postgres.tables' is needed to create publication {options.publication!r}: the tables to "
-                "read. Given: nothing",
-                code="PYSTORM_MISSING_OPTION",
-            )
-        named = self._client.named
-        tables = ", ".join(named(*name.split(".", 1)) for name in options.names)
-        self._client.rows(f"CREATE PUBLICATION {named(options.publication)} FOR TABLE {tables}")
-
     def check_creatable(self) -> None:
         """Raises WorldError if the slot may not be made here."""
-        self._check_may_create("slot", self._name)
-
-    def _check_may_create(self, what: str, name: str) -> None:
-        if not self._options.create:
-            raise self._client.refused(
-                f"there is no {what} {given(name)}", "create it, or let postgres.create=true do it"
-            )
+        check_may_create(self._client, self._options, "slot", self._name)
 
 
 def lsn_text(lsn: int) -> str:

@@ -8,10 +8,11 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import OptionError, given
 from pystorm_source.options import parse
 from pystorm_source.spouts.postgres.changes import CHANGES, SlotChanges
 from pystorm_source.spouts.postgres.client import PostgresClient
-from pystorm_source.spouts.postgres.columns import FIELDS, values_of
+from pystorm_source.spouts.postgres.columns import FIELDS, columns_of, values_of
 from pystorm_source.spouts.postgres.keyed import KeyedTables
 from pystorm_source.spouts.postgres.options import PostgresOptions
 from pystorm_source.spouts.postgres.pgoutput import Change
@@ -121,19 +122,32 @@ class PostgresSpout(PartitionedSpout):
         fields = conf.get("record.fields", self.outputs)
         options = parse(PostgresOptions, conf)
         streams = Stream.all_of(fields, given_by=type(self).__name__)
-        self._values = values_of(next(each for each in streams if each.name == "default"))
-        self._client = PostgresClient(options)
+        stream = next(each for each in streams if each.name == "default")
+        self._values, columns = values_of(stream), columns_of(stream)
+        self._client, log = PostgresClient(options), self._any_logger()
         self._source: SlotChanges | KeyedTables = (
-            KeyedTables(self._client, options, self.clock)
+            KeyedTables(self._client, options, self.clock, log, columns)
             if options.key
-            else SlotChanges(self._client, options, self._any_logger())
+            else SlotChanges(self._client, options, log, columns)
         )
         self._rows: Iterator[tuple[int, Change]] | None = None
         self._range = ("", 0, 0)
-        self._emitted = 0
+        self._last = self._emitted = 0  # the last offset that was emitted, and how many rows of it
+
+    @classmethod
+    def _pystorm_check_batch(cls, conf: dict[str, Any]) -> None:
+        """A batch read never moves the slot: the server would keep its log for it for ever, and the next one would read
+        the same again."""
+        if slot := conf.get("postgres.slot"):
+            raise OptionError(
+                "option 'postgres.slot' is for streams, which move the slot: use readStream, with "
+                "trigger(availableNow=True) for what there is, or postgres.key instead. "
+                f"Given: {given(slot)}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        return self._source.snapshot(known, state)
+        return self._source.snapshot(known, state, self._pystorm_is_frozen)
 
     def partitions(self) -> list[str]:
         return list(self.snapshot({}, {}).heads)
@@ -151,15 +165,18 @@ class PostgresSpout(PartitionedSpout):
 
     def open(self, partition: str, start: int, end: int) -> None:
         self._range = (partition, start, end)
-        self._rows, self._emitted = None, 0
+        self._rows = None
+        self._last, self._emitted = start, 0
 
     def next_tuple(self) -> Any:
-        if self._rows is None:
-            self._rows = self._source.rows(*self._range)
-            self._skipped = self._emitted  # by an earlier connection, that was lost
+        if self._rows is None:  # again from the last offset on, if a connection was lost
+            self._rows = self._source.rows(self._range[0], self._last, self._range[2])
+            self._skipped = self._emitted
         try:
             for offset, change in self._rows:
-                if self._skipped:
+                if offset != self._last:
+                    self._last, self._emitted, self._skipped = offset, 0, 0
+                elif self._skipped:
                     self._skipped -= 1
                     continue
                 self.emit(self._values(change), offset)

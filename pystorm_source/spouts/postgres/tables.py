@@ -1,5 +1,6 @@
 """Which tables and columns a publication has."""
 
+import re
 from typing import NamedTuple
 
 from pystorm_source.spouts.postgres.client import PostgresClient
@@ -11,10 +12,20 @@ SELECT p.schemaname, p.tablename, format('%%I.%%I', p.schemaname, p.tablename), 
              ORDER BY a.attnum)
 FROM pg_publication_tables p
 JOIN pg_namespace n ON n.nspname = p.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
-WHERE p.pubname = %s AND p.schemaname NOT LIKE 'pystorm\\_%%' ORDER BY 1, 2
+WHERE p.pubname = %s ORDER BY 1, 2
 """
 WITH_LISTS = 150_000
 """The version of PostgreSQL from which on a publication may choose columns and rows."""
+COPIES, COPY = "pystorm_copies", "pystorm_copy_"
+"""The table that lists the copies of a slot, and how the name of each of them begins. They are in schema SCHEMA and the
+slot's name."""
+SCHEMA = "pystorm_"
+_OWN = re.compile(rf"{COPIES}|{COPY}\d+")
+
+
+def is_own(schema: str, table: str) -> bool:
+    """Whether a table was made by a spout, for any slot. A publication of all tables has these, too."""
+    return schema.startswith(SCHEMA) and _OWN.fullmatch(table) is not None
 
 
 class PublishedTable(NamedTuple):
@@ -28,14 +39,10 @@ class PublishedTable(NamedTuple):
     where: str | None
     columns: list[str]
 
-    @property
-    def plain(self) -> str:
-        """As ``postgres.tables`` has it."""
-        return f"{self.schema}.{self.table}"
-
 
 def published(client: PostgresClient, publication: str) -> list[PublishedTable]:
     """The tables of a publication, but for copies made here. Raises as ``PostgresClient.rows``."""
     ((version,),) = client.rows("SELECT current_setting('server_version_num')::int")
     lists = ("p.rowfilter", "AND a.attname = ANY(p.attnames)") if version >= WITH_LISTS else ("NULL", "")
-    return [PublishedTable(*row) for row in client.rows(_LISTED.format(rows=lists[0], columns=lists[1]), publication)]
+    found = client.rows(_LISTED.format(rows=lists[0], columns=lists[1]), publication)
+    return [table for row in found if not is_own((table := PublishedTable(*row)).schema, table.table)]

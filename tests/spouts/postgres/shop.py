@@ -8,8 +8,14 @@ import psycopg
 
 from pystorm_source import Topology
 from pystorm_source.spouts import PostgresSpout
+from tests.source.spark_calls import Checkpoint, Run
 
-LOGICAL = {"wal_level": "logical", "max_replication_slots": "30", "max_wal_senders": "10"}
+LOGICAL = {
+    "wal_level": "logical",
+    "max_replication_slots": "30",
+    "max_wal_senders": "10",
+    "max_prepared_transactions": "5",
+}
 PLAIN = "tests.spouts.postgres.shop:Changes"
 
 
@@ -18,6 +24,7 @@ class Shop:
 
     def __init__(self, server, connection, name):
         self.server, self.connection, self.name = server, connection, name
+        self.others = []
         self.run(f"CREATE TABLE {name} (id int PRIMARY KEY, item text)")
 
     def run(self, statement, *values):
@@ -59,11 +66,36 @@ class Shop:
         found = self.run("SELECT tablename FROM pg_tables WHERE schemaname = %s", f"pystorm_{self.name}")
         return sorted(name for (name,) in found)
 
-    def tidy(self):
-        self.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", self.name)
+    def another(self, name):
+        """A further table, which goes with this one."""
+        self.others.append(Shop(self.server, self.connection, f"{self.name}_{name}"))
+        return self.others[-1]
+
+    def tidy(self, slot=None):
+        slot = slot or self.name
+        self.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", slot)
         self.run(f"DROP PUBLICATION IF EXISTS {self.name}")
-        self.run(f"DROP SCHEMA IF EXISTS pystorm_{self.name} CASCADE")
-        self.run(f"DROP TABLE IF EXISTS {self.name}")
+        self.run(f"DROP SCHEMA IF EXISTS pystorm_{slot} CASCADE")
+        if slot == self.name:
+            for name in (self.name, *(other.name for other in self.others)):
+                self.run(f"DROP TABLE IF EXISTS {name} CASCADE")
+
+
+def rows(checkpoint):
+    return [row for batch in checkpoint.rows for row in batch]
+
+
+def changes(checkpoint):
+    """Without positions."""
+    return [(op, id, item) for op, _, _, id, item in rows(checkpoint)]
+
+
+def begun(shop, **more):
+    """A query that has read the table as it is."""
+    checkpoint, options = Checkpoint(), shop.options(**more)
+    run = Run(options, checkpoint)
+    run.trigger()
+    return run, checkpoint, options
 
 
 class ChangeSpout(PostgresSpout):
@@ -94,8 +126,13 @@ class KilledSpout(ChangeSpout):
         super().initialize(conf, context)
         self.folder = Path(conf["path"])
 
+    def open(self, partition, start, end):
+        super().open(partition, start, end)
+        self.calls = 0
+
     def next_tuple(self):
-        if self._emitted == 5:
+        self.calls += 1
+        if self.calls == 6:
             die_once(self.folder / f"killed in {'changes' if self._range[0] == 'changes' else 'the snapshot'}")
         return super().next_tuple()
 

@@ -15,26 +15,9 @@ from pystorm_source.testing.driven import Driven
 from tests.channel.reports.made_reports import wait_until
 from tests.source.spark_calls import Checkpoint, Run
 from tests.spouts.contract import PartitionedSpoutContract
-from tests.spouts.postgres.shop import ChangeSpout
+from tests.spouts.postgres.shop import ChangeSpout, begun, changes, rows
 
 EVERYTHING = "tests.spouts.postgres.shop:Everything"
-
-
-def rows(checkpoint):
-    return [row for batch in checkpoint.rows for row in batch]
-
-
-def changes(checkpoint):
-    """Without positions."""
-    return [(op, id, item) for op, _, _, id, item in rows(checkpoint)]
-
-
-def begun(shop, **more):
-    """A query that has read the empty table."""
-    checkpoint, options = Checkpoint(), shop.options(**more)
-    run = Run(options, checkpoint)
-    run.trigger()
-    return run, checkpoint, options
 
 
 class TestContractOfChanges(PartitionedSpoutContract):
@@ -60,7 +43,7 @@ def test_first_the_rows_of_the_table_then_its_changes(shop):
     run = Run(options, checkpoint)
     run.trigger()
     assert changes(checkpoint) == [("snapshot", 1, "ink"), ("snapshot", 2, "ink")]
-    assert shop.copies() == ["copy_0", "tables"]
+    assert shop.copies() == ["pystorm_copies", "pystorm_copy_0"]
     with shop.connection.transaction():
         shop.insert(3)
         shop.run(f"UPDATE {shop.name} SET item = 'pen' WHERE id = 1")
@@ -94,8 +77,7 @@ def test_rows_that_are_written_while_the_slot_is_made_are_in_the_snapshot_or_a_c
         thread = threading.Thread(target=run.trigger)
         thread.start()
         waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CREATE_REPLICATION_SLOT%' AND state = 'active'"
-        while not shop.run(waits).fetchone()[0]:
-            pass
+        wait_until(lambda: shop.run(waits).fetchone()[0])
         shop.insert(3)
         other.commit()
         thread.join(60)
@@ -301,7 +283,7 @@ def test_what_the_server_refuses_is_named_without_the_password(shop, caplog):
             "postgres.create": "false",
         },
         r"there is no slot 'orders_\d+'.*postgres\.create": {"postgres.create": "false"},
-        r"has no table absent.*ADD TABLE": {"postgres.tables": "absent"},
+        r"has no table public\.absent.*ADD TABLE": {"postgres.tables": "absent"},
     }
     try:
         for what, given in refused.items():

@@ -10,6 +10,7 @@ import pytest
 from pystorm_source import RetryLater
 from pystorm_source.errors import WorldError
 from pystorm_source.testing.driven import Driven
+from pystorm_source.worker.ended_generator import refuse_ended_generator
 from tests.channel.reports.made_reports import wait_until
 from tests.source.spark_calls import Checkpoint, Run
 from tests.spouts.contract import PartitionedSpoutContract
@@ -126,10 +127,54 @@ def test_partitioned_tables_are_read_as_one(shop):
     checkpoint = Checkpoint()
     run = Run(keyed(shop), checkpoint)
     reads(run, 20)
-    with psycopg.connect(shop.server.place) as writer:
-        writer.execute(f"DELETE FROM {shop.name}_0 WHERE id = 1; INSERT INTO {shop.name}_10 VALUES (18, 'late')")
-        run.trigger()
     assert ids(checkpoint) == list(range(20))
+
+
+def collecting(driven):
+    """A task, and the ids that it emits."""
+    task, ids = driven.instance("task"), []
+    task.emit = lambda values, offset: ids.append(values[3])
+    return task, ids
+
+
+def test_a_task_by_key_that_begins_while_the_server_is_down_waits(shop):
+    shop.insert(1, 2)
+    driven = Driven(ChangeSpout.spec(config=keyed(shop)))
+    ((name, bounds),) = driven.driver.snapshot({}, {}).heads.items()
+    task, ids = collecting(driven)
+    shop.server.kill()
+    task.open(name, *bounds)
+    try:
+        with pytest.raises(RetryLater) as raised:
+            task.next_tuple()
+        refuse_ended_generator("changes", "next_tuple", raised.value)
+    finally:
+        shop.start()
+    while task.next_tuple() is not False:
+        pass
+    assert ids == [1, 2]
+
+
+def test_a_lost_connection_loses_no_row_if_an_emitted_one_was_deleted_meanwhile(shop):
+    shop.run(f"INSERT INTO {shop.name} SELECT n, repeat('x', 5000) FROM generate_series(0, 1999) n")
+    task, ids = collecting(Driven(ChangeSpout.spec(config=keyed(shop))))
+    task.open(f"public.{shop.name}", 0, 2000)  # of more than sockets hold
+    for _ in range(5):
+        task.next_tuple()
+    shop.run(f"DELETE FROM {shop.name} WHERE id IN (1, 4)")
+    shop.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%%' AND pid <> %s",
+        shop.connection.info.backend_pid,
+    )
+    lost = 0
+    while True:
+        try:
+            if task.next_tuple() is False:
+                break
+        except RetryLater:
+            lost += 1
+    assert lost == 1
+    assert ids == list(range(2000))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +182,7 @@ def test_partitioned_tables_are_read_as_one(shop):
     [
         ({"postgres.key": "absent"}, "column 'absent' of table .* is missing"),
         ({"postgres.key": "item"}, "column 'item' of table .* is of type text"),
-        ({"postgres.tables": "absent"}, "there is no table absent"),
+        ({"postgres.tables": "absent"}, "there is no table public.absent"),
     ],
 )
 def test_what_cannot_be_read_by_a_key_is_named(shop, wrong, what):
