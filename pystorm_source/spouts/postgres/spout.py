@@ -46,9 +46,10 @@ class PostgresSpout(PartitionedSpout):
             100000.
 
     Raises:
-        OptionError: no package psycopg, or an invalid option.
+        OptionError: no package psycopg, an invalid option, or a batch read of a slot.
+        SchemaError: a field of ``outputs`` that no table has.
         WorldError: the server refuses, or is not set up for it.
-        DataLossError: the slot is gone, or the server has dropped its log.
+        DataLossError: the slot is gone or was moved, the server has dropped its log, or others the copies.
 
     Example:
         >>> from pystorm_source.spouts import PostgresSpout
