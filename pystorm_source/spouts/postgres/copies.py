@@ -108,7 +108,8 @@ class TableCopies:
     def drop(self, confirmed: int) -> None:
         """Those of a slot that began at a position or before are read: what they take on the server's disk is free
         again. Others are of a slot that was made since."""
-        if all(each.lsn <= confirmed for each in self.found() or ()):
+        copies = self.found()
+        if copies is not None and all(each.lsn <= confirmed for each in copies):
             try:
                 with self._client.connection().transaction():
                     self._drop()

@@ -64,6 +64,16 @@ def test_a_schema_that_has_more_than_copies_is_never_dropped(shop):
     assert shop.copies() == ["wages"]
 
 
+def test_a_query_without_a_snapshot_leaves_a_schema_of_that_name_alone(shop):
+    shop.run(f"CREATE SCHEMA pystorm_{shop.name}")
+    shop.run(f"CREATE TABLE pystorm_{shop.name}.wages (n int)")
+    run, checkpoint, _ = begun(shop, postgres__snapshot=False)
+    for id in (1, 2, 3):
+        shop.insert(id)
+        run.drain()
+    assert len(rows(checkpoint)) == 3 and shop.copies() == ["wages"]
+
+
 def test_a_batch_read_of_a_slot_is_refused(shop):
     source = PystormDataSource(shop.options())
     with pytest.raises(OptionError, match=r"'postgres\.slot' is for streams.*availableNow=True"):
