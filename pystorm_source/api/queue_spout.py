@@ -1,6 +1,7 @@
 """Spouts that take messages of a queue, and acknowledge them once they are safe."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -138,6 +139,11 @@ class QueueSpout(Spout):
         """Of a ready-made spout, in ``receive``: the message of this key is none that was received before."""
         self._pystorm_all_messages().forget_key(key)
 
+    def _pystorm_forgets(self) -> bool:
+        """Of a ready-made spout, in ``receive``: the queue begins its identifiers anew. False: first the micro-batch
+        ends, so that the journal knows no old ones; ``receive`` returns nothing."""
+        return self._pystorm_all_messages().forget_all()
+
     def _pystorm_notes(self) -> str:
         return self._pystorm_all_messages().notes()
 
@@ -158,21 +164,34 @@ class _Messages(PolledRows):
         self._done: list[Any] = []  # to be acknowledged
         self._undone: list[Any] = []  # to be released
         self._due = self._extended = self._now()
-        self._is_over = self._has_rows = False
+        self._is_empty = self._has_rows = False
+        self._is_journaled = self._ends = False
 
     def resume(self, text: str | None) -> None:
         """Knows the messages that ``notes`` has written."""
+        self._is_journaled, self._ends = True, False
         self._seen = SeenKeys() if text is None else SeenKeys.of(json.loads(text)["seen"])
 
     def notes(self) -> str:
         """As JSON text. A new micro-batch begins."""
-        self._has_rows = False
+        # A queue may give nothing until messages that are held are acknowledged: a window that is full, a FIFO group.
+        is_over = self._is_empty and not self._held and not self._ends
+        self._has_rows = self._ends = False
         self._seen.forget(max(self._spout.remembered, len(self._held)))
-        return json.dumps({"over": self._is_over, "seen": self._seen.text()}, separators=(",", ":"))
+        return json.dumps({"over": is_over, "seen": self._seen.text()}, separators=(",", ":"))
 
     def forget_key(self, key: Any) -> None:
         """A message of this key that comes now is another one."""
-        self._seen.discard(digest_of(key))
+        digest = digest_of(key)
+        self._seen.discard(digest)
+        if digest in self._held:
+            self._held[os.urandom(len(digest))] = self._held.pop(digest)
+
+    def forget_all(self) -> bool:
+        """Of all keys. False if messages must wait until the next micro-batch: its notes know none of the old ones."""
+        self._ends = self._is_journaled and len(self._seen) > 0
+        self._seen = SeenKeys()
+        return not self._ends
 
     def settled(self, is_journaled: bool) -> None:
         """The messages of this micro-batch are safe, or do not count."""
@@ -190,10 +209,12 @@ class _Messages(PolledRows):
         now = self._now()
         self._settle()
         self._extend(now)
-        if now >= self._due:
+        if now >= self._due and not self._ends:
             self._receive()
             return None
-        if not (self._has_rows and self._is_over):
+        if self._ends:
+            return False
+        if not (self._has_rows and self._is_empty):
             return None
         self._has_rows = False  # once: the next call waits for more
         return False
@@ -228,8 +249,8 @@ class _Messages(PolledRows):
             if not spout.exit_on_exception:  # it is asked again, and not at once
                 self._due = self._now() + self._poll_seconds
             raise
-        self._is_over = not found
-        if self._is_over:
+        self._is_empty = not found
+        if self._is_empty and not self._ends:
             self._due = self._now() + self._poll_seconds
         rows = []
         for id, row in found:

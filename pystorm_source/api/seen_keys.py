@@ -30,6 +30,9 @@ class SeenKeys:
         """ASCII text, eleven characters a key."""
         return base64.b64encode(b"".join(self._order)).decode()
 
+    def __len__(self) -> int:
+        return len(self._order)
+
     def __contains__(self, digest: bytes) -> bool:
         return digest in self._known
 

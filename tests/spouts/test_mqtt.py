@@ -133,6 +133,17 @@ def test_messages_that_come_while_no_query_runs_are_kept_and_available_now_reads
     assert numbers(checkpoint) == list(range(30))
 
 
+@pytest.mark.parametrize("more", [{"mqtt__receive_maximum": 10}, {"mqtt__protocol": "3.1.1"}])
+def test_available_now_reads_more_than_may_be_in_flight(world, tmp_path, more):
+    checkpoint, found = Checkpoint(), options(world, tmp_path, **more)
+    begin(found, checkpoint).reader.stop()
+    world.put(*range(50))
+    run = Run(found, checkpoint, available_now=True)
+    run.drain()
+    run.reader.stop()
+    assert numbers(checkpoint) == list(range(50))
+
+
 def test_messages_that_are_journaled_and_not_acknowledged_come_again_and_make_no_second_row(
     world, tmp_path, monkeypatch, closed
 ):

@@ -128,9 +128,11 @@ def test_the_groups_of_a_fifo_queue_keep_their_order(make, tmp_path):
     assert queue.left == (0, 0)
 
 
-def test_available_now_empties_the_queue_and_ends(make, tmp_path):
-    queue = make()
-    queue.put(*range(30))
+@pytest.mark.parametrize("groups", [None, 1])
+def test_available_now_empties_the_queue_and_ends(make, tmp_path, groups):
+    """A FIFO queue gives nothing of a group while messages of it are not deleted."""
+    queue = make(".fifo" if groups else "")
+    queue.put(*range(30), groups=groups)
     checkpoint = Checkpoint()
     run = Run(options(queue, tmp_path, sqs__wait_time_seconds=1), checkpoint, available_now=True)
     run.drain()
