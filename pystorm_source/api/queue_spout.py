@@ -211,7 +211,7 @@ class _Messages(PolledRows):
         self._extend(now)
         if now >= self._due and not self._ends:
             self._receive()
-            return None
+            return False if self._ends else None
         if self._ends:
             return False
         if not (self._has_rows and self._is_empty):

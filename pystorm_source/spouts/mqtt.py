@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.queue_spout import QueueSpout
 from pystorm_source.api.spec_config import spec_config
+from pystorm_source.errors import OptionError
 from pystorm_source.options import parse
 from pystorm_source.spouts.mqtt_options import MqttOptions
 from pystorm_source.spouts.mqtt_session import MqttSession, Receipt
@@ -82,9 +84,20 @@ class MqttSpout(QueueSpout):
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         options = parse(MqttOptions, conf)
+        par = list(context.get("task->component", {}).values()).count(str(self.component_name))
+        if par > 1:
+            raise OptionError(
+                f"{type(self).__name__}: one instance reads a session, as a broker lets one client in by a name: "
+                "leave par out, and declare several spouts with a shared topic and an mqtt.client_id each. "
+                f"Given: par={par!r}, mqtt.client_id={options.client_id!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         self.remembered = options.receive_maximum
         self.lease_seconds = float(options.keepalive)  # pings, while bolts take their time
-        self._session = MqttSession(options, self._any_logger())
+        self._session = MqttSession(options, self._any_logger(), self._pystorm_forgets)
+        self._resends = options.protocol == "3.1.1"  # retained messages, with each subscription
+        self._copies: Counter[bytes] = Counter()  # of them, on the connection of this number
+        self._connection = 0
         self._run, self._numbers = uuid.uuid4().hex, itertools.count()
         stream = next(each for each in self._streams() if each.name == "default")
         ddls = dict(zip(stream.fields, stream.types, strict=True))
@@ -100,6 +113,10 @@ class MqttSpout(QueueSpout):
     def extend(self, ids: Sequence[_Id]) -> None:
         self._session.keep_alive()
 
+    def release(self, ids: Sequence[_Id]) -> None:
+        """The broker delivers again what was not acknowledged, but not on the same connection."""
+        self._session.close()
+
     def message_key(self, id: _Id) -> Any:
         return id[0]
 
@@ -108,11 +125,17 @@ class MqttSpout(QueueSpout):
 
     def _key(self, receipt: Receipt) -> Any:
         message = receipt.message
+        hashed = hashlib.blake2b(message.payload, digest_size=16)
+        hashed.update(message.topic.encode())
+        digest = hashed.digest()
+        if self._resends and message.retain:
+            if receipt.connection != self._connection:
+                self._connection, self._copies = receipt.connection, Counter()
+            self._copies[digest] += 1
+            return ["retained", self._copies[digest], digest]
         if not receipt.mid:  # it is never delivered again
             return [self._run, next(self._numbers)]
-        digest = hashlib.blake2b(message.payload, digest_size=16)
-        digest.update(message.topic.encode())
-        key = [receipt.mid, digest.digest()]
+        key = [receipt.mid, digest]
         if not message.dup:  # MQTT may use the identifier of one that was acknowledged for another one
             self._pystorm_is_new(key)
         return key

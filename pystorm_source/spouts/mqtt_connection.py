@@ -4,7 +4,8 @@ import logging
 import select
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cython_core.routing.failure_kinds import RetryLater
@@ -16,18 +17,21 @@ PAUSE_SECONDS = 1.0
 """Until a broker that is down or busy is asked again. Less: it stays busy. More: a restart holds the query up."""
 CONNECT_SECONDS = 5.0
 """Less: a slow network looks like an outage. More: no bolt gets a turn meanwhile."""
+TAKEN_OVER = 0x8E
+"""MQTT's reason code for a session that another client has taken."""
 _BUSY = (0x88, 0x89, 0x97, 0x9F)
 """MQTT's reason codes for a broker that is unavailable or busy, and for quotas and rates that are exceeded."""
 
 
 class MqttConnection:
-    """Connects and subscribes. ``take`` gets each message; ``logger`` gets what the broker has not kept.
+    """Connects; ``subscribe`` is next. ``take`` gets each message; ``logger`` gets what the broker has not kept.
 
     Raises RetryLater if the broker is down, busy or does not answer, WorldError if it refuses the client, OptionError
     if paho-mqtt is not installed.
 
     Attributes:
         lost (str | None): why the connection has ended.
+        has_session (bool): whether the broker has kept the session.
     """
 
     def __init__(
@@ -40,44 +44,74 @@ class MqttConnection:
         self._options, self._log = options, logger
         self._is_v5 = options.protocol == "5"
         self.lost: str | None = None
+        self.has_session = False
+        self._used = time.monotonic()
         self._connected: Any = None  # flags and reason code, once the broker has answered
-        self._granted: Any = None  # reason codes of the subscriptions
+        self._granted: Any = None  # reason codes of the subscriptions, until they are checked
         self._client = client = self._made(tls)
         client.on_connect, client.on_subscribe = self._on_connect, self._on_subscribe
         client.on_disconnect = self._on_disconnect
         client.on_message = lambda client, userdata, message: take(message)
-        try:
+        with self._raises_later():
             self._connect()
-        except ssl.SSLCertVerificationError as error:
-            raise self._refusal(str(error)) from None
-        except (OSError, ValueError) as error:
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the broker may have given it up, as it was not used for so long: a new one is worth a try at once."""
+        return time.monotonic() - self._used > self._options.keepalive
+
+    def subscribe(self) -> None:
+        """In a session that is kept, too: filters may be new, and it may have none. The answer comes behind the
+        messages that were kept, and is checked then."""
+        if not self.has_session:
+            self._log.warning(
+                "the broker has no session of %s yet, or no longer: messages that came before are not read",
+                self._options.client_id,
+            )
+        try:
+            self._client.subscribe([(each, self._how()) for each in self._options.filters])
+        except ValueError as error:
             self.close()
-            raise self.later(error) from None
+            raise self._refusal(str(error)) from None
+        if not self.has_session:
+            with self._raises_later():
+                self._check_granted(self._answer("_granted"))
 
     def read(self) -> None:
         """Takes a packet, if one is there."""
         error = self._client.loop_read()
         if error and self.lost is None:
             self.lost = str(error)
+        if self.has_session and self._granted is not None:
+            granted, self._granted = self._granted, None
+            self._check_granted(granted)
 
     def wait(self, seconds: float) -> bool:
         """Whether there is something to read; for so long at most. False if the connection has ended."""
-        return self.lost is None and bool(select.select((self._client.socket(),), (), (), seconds)[0])
+        if self.lost is not None:
+            return False
+        socket = self._client.socket()
+        # Of TLS, which is decrypted by record: the socket itself has nothing more then.
+        if isinstance(socket, ssl.SSLSocket) and socket.pending():
+            return True
+        return bool(select.select((socket,), (), (), seconds)[0])
 
     def acknowledge(self, mid: int) -> None:
         self._client.ack(mid, 1)
 
     def keep_alive(self) -> None:
         """Sends what was not sent yet, and a ping if it is time for one."""
-        end = time.monotonic() + CONNECT_SECONDS
+        self._used = time.monotonic()
+        end = self._used + CONNECT_SECONDS
         while self._client.want_write() and self.lost is None and time.monotonic() < end:
             select.select((), (self._client.socket(),), (), 0.1)
             self._client.loop_write()
         self._client.loop_misc()
 
-    def close(self) -> None:
-        """The broker keeps the session."""
-        self._client.disconnect()
+    def close(self, is_over: bool = False) -> None:
+        """The broker keeps the session; with MQTT 5 not if it ``is_over``."""
+        has_end = is_over and self._is_v5
+        self._client.disconnect(None, self._properties("DISCONNECT", SessionExpiryInterval=0) if has_end else None)
         self._client.loop_write()
 
     def later(self, why: object) -> RetryLater:
@@ -104,17 +138,30 @@ class MqttConnection:
     def _connect(self) -> None:
         options, more = self._options, {}
         if self._is_v5:
-            types = package("paho.mqtt.packettypes", "MqttSpout", "mqtt").PacketTypes
-            asked = package("paho.mqtt.properties", "MqttSpout", "mqtt").Properties(types.CONNECT)
-            asked.SessionExpiryInterval, asked.ReceiveMaximum = options.session_expiry_seconds, options.receive_maximum
+            expiry, most = options.session_expiry_seconds, options.receive_maximum
+            asked = self._properties("CONNECT", SessionExpiryInterval=expiry, ReceiveMaximum=most)
             more = {"clean_start": False, "properties": asked}
         self._client.connect(*options.address, keepalive=options.keepalive, **more)
         flags, reason = self._answer("_connected")
         self._check([reason])
-        # In a session that is kept, too: filters may be new. MQTT 3.1.1 would send all retained messages again.
-        if self._is_v5 or not flags.session_present:
-            self._client.subscribe([(each, self._how()) for each in options.filters])
-            self._check(self._answer("_granted"))
+        self.has_session = flags.session_present
+
+    def _properties(self, packet: str, **values: int) -> Any:
+        types = package("paho.mqtt.packettypes", "MqttSpout", "mqtt").PacketTypes
+        found = package("paho.mqtt.properties", "MqttSpout", "mqtt").Properties(getattr(types, packet))
+        for name, value in values.items():
+            setattr(found, name, value)
+        return found
+
+    @contextmanager
+    def _raises_later(self) -> Iterator[None]:
+        try:
+            yield
+        except ssl.SSLCertVerificationError as error:
+            raise self._refusal(str(error)) from None
+        except (OSError, ValueError) as error:
+            self.close()
+            raise self.later(error) from None
 
     def _how(self) -> Any:
         """Of a subscription: QoS 1; retained messages come if it is new."""
@@ -124,7 +171,7 @@ class MqttConnection:
         return kind(qos=1, retainAsPublished=True, retainHandling=kind.RETAIN_SEND_IF_NEW_SUB)
 
     def _answer(self, name: str) -> Any:
-        """What the broker answers. Messages may come before."""
+        """What the broker answers."""
         end = time.monotonic() + CONNECT_SECONDS
         while (found := getattr(self, name)) is None:
             if self.lost is not None or time.monotonic() > end:
@@ -140,19 +187,24 @@ class MqttConnection:
                 self.close()
                 raise self.later(reason) if reason.value in _BUSY else self._refusal(str(reason))
 
+    def _check_granted(self, reasons: list[Any]) -> None:
+        self._check(reasons)
+        if any(reason.value == 0 for reason in reasons):
+            self.close()
+            raise self._refusal("it grants QoS 0 only, which loses messages")
+
     def _on_connect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._connected = flags, reason
-        if not reason.is_failure and not flags.session_present:
-            self._log.warning(
-                "the broker has no session of %s yet, or no longer: messages that came before are not read",
-                self._options.client_id,
-            )
 
     def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: list[Any], properties: Any) -> None:
         self._granted = reasons
 
     def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
-        self.lost = str(reason)
+        if self.lost is None:
+            # mosquitto 2.0 does not say that another client has taken the session.
+            sure = "" if reason.value == TAKEN_OVER else "if that comes again, "
+            client = self._options.client_id
+            self.lost = f"{reason}; {sure}another client has mqtt.client_id {client!r}, too: every spout needs its own"
 
     def _said(self, what: object) -> str:
         return "MQTT broker at {}:{}: {}".format(*self._options.address, what)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from pystorm_source.errors.packages import package
@@ -26,12 +26,15 @@ class Receipt(NamedTuple):
 class MqttSession:
     """Raises OptionError if paho-mqtt is not installed, or a file of TLS cannot be read.
 
+    ``may_begin`` is asked when the broker has no session: packet identifiers begin anew. If not, none is begun, and
+    ``receive`` returns nothing.
+
     ``receive`` connects if it must, and raises as ``MqttConnection``. Acknowledgements leave in the order of receipt,
     as MQTT asks for. Those of a connection that is lost are not sent: the broker delivers its messages again.
     """
 
-    def __init__(self, options: MqttOptions, logger: logging.Logger):
-        self._options, self._log = options, logger
+    def __init__(self, options: MqttOptions, logger: logging.Logger, may_begin: Callable[[], bool] = lambda: True):
+        self._options, self._log, self._may_begin = options, logger, may_begin
         self._connection: MqttConnection | None = None
         self._number = 0  # of the connection
         self._inbox: deque[Receipt] = deque()  # received and not given
@@ -43,16 +46,29 @@ class MqttSession:
     def receive(self, count: int, seconds: float) -> list[Receipt]:
         """Messages that are there, so many at most. If there are none, it waits so long for the first one."""
         connection = self._connection
-        if connection is None or connection.lost is not None:
-            self.close()
-            self._number += 1
-            connection = self._connection = MqttConnection(self._options, self.tls, self._take, self._log)
-            seconds = FIRST_SECONDS
-        self._read(connection, count, seconds)
-        if connection.lost is not None:
+        is_idle = connection is not None and connection.is_idle
+        while True:
+            if connection is None or connection.lost is not None:
+                connection, is_idle, seconds = self._connected(), False, FIRST_SECONDS
+                if connection is None:
+                    return []
+            self._read(connection, count, seconds)
+            if connection.lost is None:
+                return [self._inbox.popleft() for _ in range(min(count, len(self._inbox)))]
             self.close()  # what it has brought comes again, and another process may have it by now
-            raise connection.later(connection.lost)
-        return [self._inbox.popleft() for _ in range(min(count, len(self._inbox)))]
+            if not is_idle:
+                raise connection.later(connection.lost)
+
+    def _connected(self) -> MqttConnection | None:
+        self.close()
+        self._number += 1
+        connection = MqttConnection(self._options, self.tls, self._take, self._log)
+        if not connection.has_session and not self._may_begin():
+            connection.close(is_over=True)
+            return None
+        connection.subscribe()
+        self._connection = connection
+        return connection
 
     def acknowledge(self, receipts: Iterable[Receipt]) -> None:
         """Sends what can be sent in order."""

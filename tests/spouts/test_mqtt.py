@@ -1,17 +1,21 @@
 """MqttSpout against a real mosquitto, behind a journal, mostly as Spark calls it, without Spark."""
 
 import logging
+import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
+from paho.mqtt.client import CallbackAPIVersion, Client, MQTTv5
 
+from cython_core.routing.failure_kinds import RetryLater
 from pystorm_source.api.queue_spout import QueueSpout
 from pystorm_source.api.seen_keys import digest_of
 from pystorm_source.errors import OptionError, TupleFailed
 from pystorm_source.journal.writer import BatchWriter
 from pystorm_source.options import parse
-from pystorm_source.spouts import MqttSpout
+from pystorm_source.spouts import MqttSpout, mqtt_connection
 from pystorm_source.spouts.mqtt_session import MqttSession
 from testbed.certificates import self_signed
 from testbed.mosquitto_server import mosquitto_binary, mosquitto_server
@@ -20,6 +24,7 @@ from tests.missing import missing
 from tests.source.queries import Query
 from tests.source.spark_calls import Checkpoint, Run
 from tests.spouts.mqtt_world import MqttWorld
+from tests.spouts.slow_link import link
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +214,174 @@ def test_equal_messages_are_rows_of_their_own_also_under_one_identifier(world, t
     assert not seen.add(digest_of(spout._key(receipt))), "the same one again"
 
 
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_equal_messages_behind_a_session_that_the_broker_has_lost_are_rows_of_their_own(
+    world, tmp_path, monkeypatch, protocol, closed
+):
+    """The packet identifiers begin at 1 again, and a killed attempt makes the broker mark them as delivered before."""
+    checkpoint, found = Checkpoint(), options(world, tmp_path, mqtt__protocol=protocol)
+    run = begin(found, checkpoint)
+    world.put(*[1] * 5)
+    until(run, checkpoint, 5)
+    run.reader.stop()
+    forget_session(world)
+    run = Run(found, checkpoint)
+    run.trigger()
+    run.trigger()
+    world.put(*[1] * 5)
+    with monkeypatch.context() as fails:
+        fails.setattr(BatchWriter, "commit", lambda self, notes=None: 1 / 0)
+        with pytest.raises(TupleFailed, match="ZeroDivisionError"):
+            Run(found, checkpoint).trigger()
+    until(Run(found, checkpoint), checkpoint, 10)
+    assert numbers(checkpoint) == [1] * 10
+    assert not closed[-1]._unacked
+
+
+def test_a_session_that_is_lost_within_a_micro_batch_ends_it(world, tmp_path):
+    taken, spout = [], MqttSpout()
+    spout._start(options(world, tmp_path), {})
+    spout.emit = lambda values, *more, **others: taken.append(bytes(values[1]))
+    spout._pystorm_resume(None)
+    spout.next_tuple()
+    world.put(7, 8)
+    wait_until(lambda: asked(spout) is None and len(taken) == 2)
+    spout.cleanup()
+    forget_session(world)
+    assert asked(spout) is False, "first the journal forgets"
+    assert '"seen":""' in spout._pystorm_notes()
+    spout._pystorm_batch_ended(True)
+    assert asked(spout) is None
+    world.put(7, 7)
+    wait_until(lambda: asked(spout) is None and len(taken) == 4)
+
+
+def test_a_new_message_under_the_key_of_one_that_is_held_is_a_row_and_both_are_acknowledged(world, tmp_path):
+    spout = MqttSpout()
+    spout._start(options(world, tmp_path), {})
+    messages = spout._pystorm_all_messages()
+    digest = digest_of([1, b"7"])
+    messages._held[digest] = "old"
+    messages._seen.add(digest)
+    spout._pystorm_is_new([1, b"7"])
+    assert digest not in messages._held
+    assert messages._seen.add(digest)
+    assert list(messages._held.values()) == ["old"]
+
+
+def asked(spout):
+    """Once more, at once."""
+    spout._pystorm_all_messages()._due = 0
+    return spout.next_tuple()
+
+
+def forget_session(world):
+    """As a broker does that loses its sessions, or when one has expired."""
+    client = Client(CallbackAPIVersion.VERSION2, world.name, protocol=MQTTv5)
+    client.connect("127.0.0.1", world.server.port, clean_start=True)
+    client.loop_start()
+    wait_until(client.is_connected)
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_messages_that_do_not_count_come_again_while_the_process_lives(world, tmp_path):
+    taken, spout = [], MqttSpout()
+    spout._start(options(world, tmp_path, mqtt__receive_maximum=10), {})
+    spout.emit = lambda values, *more, **others: taken.append(int(values[1]))
+    spout._pystorm_resume(None)
+    spout.next_tuple()
+    world.put(*range(10))
+    wait_until(lambda: asked(spout) is None and len(taken) == 10)
+    taken.clear()
+    spout._pystorm_batch_ended(False)
+    spout._pystorm_resume(None)
+    wait_until(lambda: asked(spout) is None and len(taken) == 10)
+    spout._pystorm_notes()
+    spout._pystorm_batch_ended(True)
+    world.put(*range(10, 20))
+    wait_until(lambda: asked(spout) is None and len(taken) == 20)
+    assert taken == list(range(20))
+
+
+def test_a_session_without_a_subscription_gets_one(world, tmp_path, monkeypatch):
+    """A task was killed before it had subscribed."""
+    checkpoint, found = Checkpoint(), options(world, tmp_path, mqtt__protocol="3.1.1")
+    with monkeypatch.context() as dies:
+        dies.setattr(Client, "subscribe", lambda self, *arguments: 1 / 0)
+        with pytest.raises(TupleFailed, match="ZeroDivisionError"):
+            Run(found, checkpoint).trigger()
+    run = begin(found, checkpoint)
+    world.put(*range(5))
+    until(run, checkpoint, 5)
+    assert numbers(checkpoint) == list(range(5))
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_retained_message_is_one_row_also_behind_a_new_connection(world, tmp_path, protocol, closed):
+    world.put(7, topic="kept", retain=True)
+    world.put(8, topic="loose", retain=True, qos=0)
+    checkpoint = Checkpoint()
+    found = options(world, tmp_path, mqtt__protocol=protocol, mqtt__topics=f"{world.name}/#,{world.name}/kept")
+    until(begin(found, checkpoint), checkpoint, 3)
+    for each in closed:
+        each.close()
+    run = Run(found, checkpoint)
+    world.put(9)
+    until(run, checkpoint, 4)
+    run.trigger()
+    assert sorted(numbers(checkpoint)) == [7, 7, 8, 9], "two filters, two deliveries"
+    assert not closed[-1]._unacked
+    world.put("", topic="kept", retain=True)
+    world.put("", topic="loose", retain=True)
+
+
+def test_a_connection_that_the_broker_has_given_up_is_made_again_at_once(world):
+    session = session_of(world)
+    session.receive(1, 0.1)
+    for n in range(2):
+        session._connection._client.socket().shutdown(socket.SHUT_RDWR)
+        session._connection._used -= 100  # of a query with a long trigger
+        world.put(n)
+        (found,) = session.receive(1, 1.0)
+        session.acknowledge([found])
+        assert found.message.payload == str(n).encode()
+    session._connection._client.socket().shutdown(socket.SHUT_RDWR)
+    with pytest.raises(RetryLater):  # nor was it idle, nor is a broker asked without end
+        session.receive(1, 1.0)
+
+
+def session_of(world, **more):
+    found = {key: value for key, value in options(world, Path(), **more).items() if key.startswith("mqtt.")}
+    return MqttSession(parse(MqttSpout.Options, found), logging.getLogger("test"))
+
+
+def test_a_kept_session_comes_over_a_slow_link(world, tmp_path, monkeypatch):
+    checkpoint, found = Checkpoint(), options(world, tmp_path)
+    begin(found, checkpoint).reader.stop()
+    world.put(*["7" * 20_000] * 40)
+    monkeypatch.setattr(mqtt_connection, "CONNECT_SECONDS", 0.5)
+    with link(world.server.port, rate=400_000) as port:
+        run = Run(found | {"mqtt.port": str(port)}, checkpoint)
+        until(run, checkpoint, 40)
+        run.reader.stop()
+    assert len(rows(checkpoint)) == 40
+
+
+def test_all_messages_of_a_tls_record_come_at_once(world, tmp_path):
+    pem = str(self_signed(tmp_path / "link.pem"))
+    begin(options(world, tmp_path), Checkpoint()).reader.stop()
+    world.put(*range(300))
+    with link(world.server.port, pem=pem) as port:
+        session = session_of(world, mqtt__port=port, mqtt__tls__ca__file=pem)
+        found, calls = 0, 0
+        while found < 300:
+            found += len(session.receive(1000, 0.5))
+            calls += 1
+            assert calls < 100, found
+        session.close()
+
+
 def test_two_sessions_share_a_topic(world, tmp_path):
     checkpoint = Checkpoint()
     shared = options(world, tmp_path, "SharedPayloads", mqtt__topics=f"$share/g/{world.name}/#", streams="all")
@@ -250,6 +423,32 @@ def test_a_session_that_another_client_takes_over_is_taken_back(world, tmp_path,
     world.put(*range(5, 10))
     until(run, checkpoint, 10)
     assert numbers(checkpoint) == list(range(10))
+
+
+def test_a_second_client_of_one_name_is_told_of(world):
+    one, two = session_of(world), session_of(world)
+    one.receive(1, 0.1)
+    two.receive(1, 0.1)
+    with pytest.raises(RetryLater, match=r"another client has mqtt\.client_id '.*', too: every spout"):
+        one.receive(1, 10.0)
+
+
+def test_a_spout_has_one_instance(world, tmp_path):
+    spout, names = MqttSpout(), {"1": "messages", "2": "messages"}
+    with pytest.raises(OptionError, match=r"one instance reads a session.*Given: par=2"):
+        spout._start(options(world, tmp_path), {"componentid": "messages", "task->component": names})
+
+
+def test_a_broker_that_grants_no_acknowledgements_and_a_wrong_filter_are_refused(tmp_path, world):
+    if mosquitto_binary() is None:
+        missing("mosquitto", "mosquitto")
+    with pytest.raises(TupleFailed, match=r"PYSTORM_EXTERNAL_FAILURE.*Invalid subscription filter"):
+        begin(options(world, tmp_path, mqtt__topics="a/#/b"), Checkpoint())
+    with mosquitto_server(tmp_path / "broker", "allow_anonymous true", "max_qos 0") as server:
+        weak = MqttWorld(server)
+        with pytest.raises(TupleFailed, match="grants QoS 0 only"):
+            begin(options(weak, tmp_path / "weak"), Checkpoint())
+        weak.close()
 
 
 def test_refused_users_topics_and_certificates_are_named_and_no_secret_is_shown(tmp_path, caplog):
