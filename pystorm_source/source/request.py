@@ -179,6 +179,16 @@ class ReadRequest:
                 f"{self.options.ending_offsets!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
+        for spout in self.plan.spouts:
+            own = getattr(spout.cls, "_pystorm_start_option", None)
+            start = None if own is None else self.plan.conf_of(spout).get(own)
+            is_named = any(key.component == spout.name for key in self.starting.named)
+            if start and (is_named or self.starting.default != EARLIEST):
+                raise OptionError(
+                    f"options {own!r} and 'startingOffsets' both say where a new query begins with spout "
+                    f"{spout.name!r}: leave one out. Given: {start!r}, {self.options.starting_offsets!r}",
+                    code="PYSTORM_OPTIONS_CONFLICT",
+                )
 
 
 class _Fields:

@@ -54,6 +54,7 @@ class NatsSpout(EitherWaySpout):
         "data binary",
     ]
     bounded = False
+    _pystorm_start_option = "nats.start"
 
     @classmethod
     def spec(
@@ -118,7 +119,7 @@ class NatsSpout(EitherWaySpout):
         return self._heads.snapshot(known, state)
 
     def open(self, partition: str, start: int, end: int) -> None:
-        self._messages.go_to(self._heads.subject_of(partition), start)
+        self._messages.go_to(partition, self._heads.subject_of(partition), start)
         self._end = end
         self._rows = iter(())
 

@@ -11,6 +11,7 @@ from pystorm_source.api.own_loop import OwnLoop
 from pystorm_source.errors import WorldError
 from pystorm_source.errors.known_secrets import without_secrets
 from pystorm_source.errors.packages import package
+from pystorm_source.spouts.nats_files import check_files
 from pystorm_source.spouts.nats_options import NatsOptions, shown
 from pystorm_source.spouts.tls_files import tls_context
 
@@ -22,13 +23,18 @@ CALL_SECONDS = 10
 ANSWER_SECONDS = 5
 """Of one request, of which a call may make several."""
 STREAM_NOT_FOUND = 10059
+NO_MESSAGES = "404"
+"""Status of a request that finds none."""
+_MOST_CONSUMERS = 10026
+"""Error of a stream that has as many consumers as it may: those of tasks that ended are forgotten soon."""
 _FORBIDDEN = "permissions violation"
 _REFUSED = ("authorization", "authentication", _FORBIDDEN)
+_SLOW = "authentication timeout"
 T = TypeVar("T")
 
 
 class NatsConnection:
-    """Raises OptionError if nats-py is not installed, or a file of TLS cannot be read.
+    """Raises OptionError if nats-py is not installed, or a file cannot be used.
 
     One thread calls it. ``run`` blocks; it raises RetryLater if NATS is down, busy or does not answer, WorldError if it
     refuses the user, and NotFoundError of ``js_errors`` as it is.
@@ -42,21 +48,30 @@ class NatsConnection:
         self._errors = package("nats.errors", "NatsSpout", "nats")
         self.js_errors = package("nats.js.errors", "NatsSpout", "nats")
         self.api = package("nats.js.api", "NatsSpout", "nats")
-        if options.creds or options.nkey:
-            package("nkeys", "NatsSpout", "nats")
+        check_files(options)
         self.tls = tls_context("nats.tls", options) if options.tls_ca_file or options.tls_cert_file else None
         self._said: list[Exception] = []  # what the client has reported since it began to connect
         self._closed = asyncio.Event()  # whether the client gets no more answers
 
     def run(self, call: Callable[[Any, Any], Awaitable[T]]) -> T:
         """What the call returns, which gets a client and its JetStream. After a failure the next one gets others."""
-        try:
-            return self._loop.run(self._called(call))
-        except self.js_errors.NotFoundError:
-            raise
-        except (TimeoutError, self._errors.Error, OSError, ValueError) as error:
-            self._drop()
-            raise self._raised(error) from None
+        is_kept = self._client is not None
+        while True:
+            try:
+                return self._loop.run(self._called(call))
+            except self.js_errors.NotFoundError:
+                raise
+            except (TimeoutError, self._errors.Error, OSError, ValueError) as error:
+                self._drop()
+                raised = self._raised(error)
+                # Servers end connections that are silent, as this one is between two calls.
+                if not (is_kept and isinstance(raised, RetryLater) and self._is_lost(error)):
+                    raise raised from None
+                is_kept = False
+
+    def _is_lost(self, error: Exception) -> bool:
+        kinds = (self._errors.ConnectionClosedError, self._errors.StaleConnectionError, ConnectionError)
+        return isinstance(error, kinds)
 
     def close(self) -> None:
         self._drop()
@@ -90,7 +105,7 @@ class NatsConnection:
         async def closed() -> None:
             self._closed.set()
 
-        client = self._nats.NATS()
+        client = self._made()
         more = {"tls": self.tls} if self.tls is not None else {}
         # No new connections of its own: the engine waits, while other spouts go on.
         connecting = client.connect(
@@ -112,6 +127,22 @@ class NatsConnection:
         await asyncio.wait_for(connecting, CALL_SECONDS)
         self._client = client
 
+    def _made(self) -> Any:
+        has_tls, refusal = self.tls is not None, self._refusal
+
+        class Client(self._nats.NATS):  # type: ignore[name-defined]
+            """nats-py itself goes on in clear if a server has no TLS. This refuses it before it signs in."""
+
+            async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+                scheme = self._current_server.uri.scheme
+                is_wanted = initial_connection and (scheme == "tls" or (has_tls and scheme == "nats"))
+                if is_wanted and not info.get("tls_required"):
+                    self._transport.close()
+                    raise refusal("TLS is asked for, and the server has none")
+                await super()._process_info(info, initial_connection)
+
+        return Client()
+
     def _drop(self) -> None:
         client, self._client = self._client, None
         if client is not None and not client.is_closed:
@@ -124,10 +155,12 @@ class NatsConnection:
         for cause in causes:
             if isinstance(cause, (self._errors.AuthorizationError, ssl.SSLCertVerificationError, ValueError)):
                 return self._refusal(text)
-            if any(word in str(cause).lower() for word in _REFUSED):
+            said = str(cause).lower()
+            if _SLOW not in said and any(word in said for word in _REFUSED):
                 return self._refusal(text)
         js = self.js_errors
-        if isinstance(error, js.APIError) and not isinstance(error, (js.ServiceUnavailableError, js.ServerError)):
+        is_busy = isinstance(error, (js.ServiceUnavailableError, js.ServerError))
+        if isinstance(error, js.APIError) and not is_busy and error.err_code != _MOST_CONSUMERS:
             return self._refusal(text)
         return RetryLater(PAUSE_SECONDS, f"NATS at {self._shown}: {text}")
 

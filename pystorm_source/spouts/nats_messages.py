@@ -16,6 +16,8 @@ PULL = 2000
 """Messages of one request. Fewer: the way to the server weighs more. More: they leave the processor's cache."""
 PULL_BYTES = 8 << 20
 """Of one request; a larger message is asked for alone."""
+LEAST_BYTES = 64 << 10
+"""Of a request over a slow link. Less: more ways to the server. More: other answers wait behind it for too long."""
 IDLE_SECONDS = 60.0
 """Until the server forgets a consumer. Less: each micro-batch of a slow query makes a new one. More: those of killed
 tasks stay there for longer."""
@@ -43,7 +45,7 @@ class NatsMessages:
 
     def __init__(self, connection: NatsConnection, stream: str, fail_on_data_loss: bool, logger: logging.Logger):
         self._connection, self._stream, self._fail, self._log = connection, stream, fail_on_data_loss, logger
-        self._subject = ""
+        self._partition = self._subject = ""
         self._position = self._behind = 0  # behind what was given, and behind what was received
         self._left: Sequence[NatsMessage] = ()  # received and not given
         self._client: Any = None  # that consumer and subscription belong to
@@ -53,12 +55,15 @@ class NatsMessages:
         self._begins = True  # whether the next request needs a new consumer
         self._count = 0  # messages that it has delivered
         self._got: list[Any] = []
-        self._wanted, self._whole, self._alone = 0, asyncio.Event(), False
+        self._awaited = 0  # messages of the last request that have not come yet
+        self._bytes = PULL_BYTES
+        self._whole, self._alone = asyncio.Event(), False
 
-    def go_to(self, subject: str, start: int) -> None:
+    def go_to(self, partition: str, subject: str, start: int) -> None:
         """The next pages are of this subject, which may have wildcards or be empty, from ``start`` on."""
-        if (subject, start) != (self._subject, self._position):
-            self._subject, self._position, self._behind, self._left = subject, start, start, ()
+        if (partition, start) != (self._partition, self._position):
+            self._partition, self._subject = partition, subject
+            self._position, self._behind, self._left = start, start, ()
             self._begins = True
 
     def page(self, end: int) -> Sequence[NatsMessage]:
@@ -94,17 +99,18 @@ class NatsMessages:
         """Messages, and whether there are no more."""
         if self._begins or client is not self._client:
             await self._begin(client, js)
-        self._got, self._wanted = [], 1 if self._alone else min(PULL, max(1, end - self._behind))
-        self._whole.clear()
-        self._requests += 1
-        self._reply = f"{self._inbox}.{self._requests}"
-        request = {"batch": self._wanted, "no_wait": True, **({} if self._alone else {"max_bytes": PULL_BYTES})}
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
-        await client.publish(subject, json.dumps(request).encode(), reply=self._reply)
-        await asyncio.wait_for(self._whole.wait(), ANSWER_SECONDS)
-        got = self._got
+        if not self._awaited:
+            await self._ask(client, end)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._whole.wait(), ANSWER_SECONDS)
+        got, self._got = self._got, []
+        if not got:
+            raise TimeoutError
+        if self._awaited:  # the link is slow: what has come so far counts, the rest is still on its way
+            self._bytes = max(LEAST_BYTES, self._bytes // 2)
+            return got, False
         if got[-1].reply:
-            self._alone = False
+            self._alone, self._bytes = False, min(PULL_BYTES, 2 * self._bytes)
             return got, False
         status, said = got[-1].headers.get("Status", ""), got.pop().headers.get("Description", "")
         if status in _OVER:
@@ -115,6 +121,15 @@ class NatsMessages:
             if not got and status != "503":
                 raise RetryLater(LAG_SECONDS, f"stream {self._stream!r}: {status} {said}")
         return (got, False) if got else await self._pull(client, js, end)
+
+    async def _ask(self, client: Any, end: int) -> None:
+        self._awaited = 1 if self._alone else min(PULL, max(1, end - self._behind))
+        self._whole.clear()
+        self._requests += 1
+        self._reply = f"{self._inbox}.{self._requests}"
+        request = {"batch": self._awaited, "no_wait": True, **({} if self._alone else {"max_bytes": self._bytes})}
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
+        await client.publish(subject, json.dumps(request).encode(), reply=self._reply)
 
     async def _begin(self, client: Any, js: Any) -> None:
         api = self._connection.api
@@ -136,13 +151,16 @@ class NatsMessages:
         self._inbox = client.new_inbox()
         self._subscription = await client.subscribe(f"{self._inbox}.*", cb=self._take, pending_bytes_limit=0)
         self._client, self._consumer, self._count, self._begins = client, made.name, 0, False
+        self._got, self._awaited = [], 0
 
     async def _take(self, message: Any) -> None:
-        is_status = not message.reply  # what the server says of a request, maybe of one that was answered in full
-        if is_status and (message.subject != self._reply or len(self._got) >= self._wanted):
-            return
+        if not message.reply:  # what the server says of a request, maybe of one that was answered in full
+            if message.subject != self._reply or not self._awaited:
+                return
+            self._awaited = 0
         self._got.append(message)
-        if is_status or len(self._got) >= self._wanted:
+        self._awaited = max(0, self._awaited - 1)
+        if not self._awaited:
             self._whole.set()
 
     def _in_order(self, got: list[Any]) -> list[NatsMessage]:

@@ -11,6 +11,8 @@ from msgspec import Meta
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options
 
+_SUBJECT = r"(>|(\*|[^\s.*>]+)(\.(\*|[^\s.*>]+))*(\.>)?)"
+
 
 class NatsOptions(Options, frozen=True, kw_only=True):
     """Options of NatsSpout, by the names of NATS's client."""
@@ -69,6 +71,20 @@ class NatsOptions(Options, frozen=True, kw_only=True):
             raise OptionError(
                 "option 'nats.servers' names servers by nats:// or tls://, such as nats://host:4222. "
                 f"Given: {shown(wrong or '')!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+        if any("@" in each for each in self.addresses):
+            raise OptionError(
+                "option 'nats.servers' has a user or a token, which messages and Spark's pages would show: take it "
+                "out, and set nats.user and nats.password, or nats.token. "
+                f"Given: {', '.join(map(shown, self.addresses))!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+        unfit = next((each for each in self.filters if not re.fullmatch(_SUBJECT, each)), None)
+        if unfit is not None:
+            raise OptionError(
+                "option 'nats.subjects' has subjects of words with dots between them and commas between subjects; * "
+                f"is a word, > the last one. Given: {unfit!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
         if not re.fullmatch(r"[^\s.*>/\\]+", self.stream):

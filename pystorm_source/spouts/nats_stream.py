@@ -13,7 +13,13 @@ from typing import Any
 from cython_core.routing.failure_kinds import RetryLater
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.errors import OptionError, WorldError
-from pystorm_source.spouts.nats_connection import ANSWER_SECONDS, PAUSE_SECONDS, STREAM_NOT_FOUND, NatsConnection
+from pystorm_source.spouts.nats_connection import (
+    ANSWER_SECONDS,
+    NO_MESSAGES,
+    PAUSE_SECONDS,
+    STREAM_NOT_FOUND,
+    NatsConnection,
+)
 from pystorm_source.spouts.nats_options import NatsOptions
 
 
@@ -87,4 +93,8 @@ class NatsStream:
         found = await client.request(
             f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{made.name}", request, timeout=ANSWER_SECONDS, old_style=True
         )
-        return int(found.metadata.sequence.stream) if found.reply else latest
+        if found.reply:
+            return int(found.metadata.sequence.stream)
+        if (status := found.headers.get("Status")) != NO_MESSAGES:
+            raise RetryLater(PAUSE_SECONDS, f"stream {stream!r}: {status} {found.headers.get('Description', '')}")
+        return latest

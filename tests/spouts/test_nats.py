@@ -8,6 +8,8 @@ from contextlib import suppress
 
 import nkeys
 import pytest
+from nats.aio.client import Client
+from nats.errors import Error
 from nats.js.api import RetentionPolicy
 
 from cython_core.executors.executor import ComponentFailed
@@ -25,6 +27,7 @@ from tests.spouts.contract import PartitionedSpoutContract
 from tests.spouts.drive import Driven
 from tests.spouts.nats_world import NatsWorld
 from tests.spouts.queue_topologies import TextSpout
+from tests.spouts.slow_link import link
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +115,7 @@ def test_a_row_has_subject_sequence_time_headers_and_data(world):
     ]
 
 
-def test_a_query_goes_on_where_its_checkpoint_ends_and_leaves_no_consumers(world):
+def test_a_query_goes_on_where_its_checkpoint_ends(world):
     world.put(*range(20))
     checkpoint, found = Checkpoint(), options(world)
     until(Run(found, checkpoint), checkpoint, 7)
@@ -214,6 +217,12 @@ def test_a_new_query_begins_where_it_is_told_to(world, start):
     first = 10 if start in ("latest", "late") else 5
     until(run, checkpoint, 12 - first)
     assert numbers(checkpoint) == list(range(first, 12))
+
+
+@pytest.mark.parametrize("offsets", ["latest", '{"messages": {"S": 3}}'])
+def test_two_options_that_say_where_a_query_begins_are_refused(world, offsets):
+    with pytest.raises(OptionError, match="both say where a new query begins"):
+        Run(options(world, nats__start=6, startingOffsets=offsets), Checkpoint()).trigger()
 
 
 def test_a_start_behind_the_end_is_refused(world):
@@ -368,6 +377,16 @@ def files(pem):
     [
         ({"nats.servers": "localhost:4222"}, r"'nats\.servers' names servers by nats://"),
         ({"nats.servers": ""}, r"'nats\.servers' names servers"),
+        (
+            {"nats.servers": "nats://app:secret-word@h:4222"},
+            r"has a user or a token.*nats\.token.*Given: 'nats://h:4222'",
+        ),
+        ({"nats.subjects": "a b"}, r"'nats\.subjects' has subjects of words with dots .*Given: 'a b'"),
+        ({"nats.subjects": "a..b"}, r"Given: 'a\.\.b'"),
+        ({"nats.subjects": "a.>.b"}, r"Given: 'a\.>\.b'"),
+        ({"nats.creds": "/nowhere"}, r"the file of nats\.creds cannot be used: .*No such file"),
+        ({"nats.creds": __file__}, r"it has no JWT and seed"),
+        ({"nats.nkey": __file__}, r"the file of nats\.nkey cannot be used"),
         ({"nats.stream": "shop.orders"}, r"'nats\.stream' is the name of one stream, .* Given: 'shop\.orders'"),
         ({"nats.stream": "a.b"}, r"nats\.stream"),
         ({"nats.subjects": "a.*,a.b"}, r"'nats\.subjects' has subjects of which a message may fit two"),
@@ -382,7 +401,95 @@ def test_wrong_options_are_refused(world, wrong, what):
         NatsSpout().initialize(options(world) | wrong, {})
 
 
-@pytest.mark.parametrize("subjects", ["a.*,b.*", "a.b,a.c", "a,a.b", "a.*.c,a.b.d"])
+def test_no_secret_is_in_a_refusal_of_servers(world):
+    with pytest.raises(OptionError) as failed:
+        NatsSpout().initialize(options(world) | {"nats.servers": "nats://token-word@h:4222"}, {})
+    assert "token-word" not in str(failed.value)
+
+
+@pytest.mark.parametrize("more", [{"nats.servers": "tls"}, {"nats.tls.ca.file": "pem"}])
+def test_a_server_without_tls_is_refused_before_the_user_signs_in(tmp_path, monkeypatch, more):
+    pem, sent, connect = str(self_signed(tmp_path / "nats.pem")), [], Client._connect_command
+    monkeypatch.setattr(Client, "_connect_command", lambda self: sent.append(self) or connect(self))
+    with nats_server(tmp_path / "server") as server:
+        world = NatsWorld(server.url)
+        world.make()
+        sent.clear()
+        found = {"nats.servers": server.url.replace("nats://", "tls://")} if "nats.servers" in more else {}
+        found |= {"nats.tls.ca.file": pem} if "nats.tls.ca.file" in more else {}
+        with pytest.raises(WorldError, match="TLS is asked for, and the server has none"):
+            Run(options(world) | found, Checkpoint()).trigger()
+        assert not sent
+        world.close()
+
+
+def test_a_slow_link_is_no_outage(world, monkeypatch):
+    monkeypatch.setattr(nats_messages, "ANSWER_SECONDS", 0.4)
+    world.put(*["7" * 50_000] * 30)
+    with link(int(world.url.rpartition(":")[2]), rate=1_000_000) as port:
+        task = Driven(TextSpout.spec(servers=f"nats://127.0.0.1:{port}", stream=world.stream)).instance("task")
+        task.open(world.stream, 1, 31)
+        found = []
+        while page := task._messages.page(31):
+            found += [each.sequence for each in page]
+        task.cleanup()
+    assert found == list(range(1, 31))
+
+
+def test_what_is_left_of_a_stream_is_not_given_for_another_one_of_its_name(world):
+    world.put(*range(1, 11))
+    world.take_out(2, 3, 4)
+    driven = Driven(TextSpout.spec(servers=world.url, stream=world.stream, config={"failOnDataLoss": False}))
+    task = driven.instance("task")
+    driven.read(world.stream, 1, 5, task)
+    world.delete()
+    world.make()
+    world.put(*range(101, 111))
+    again = f"{world.stream} 2"
+    assert [text for _, (_, text) in driven.read(again, 5, 9, task)] == ["105", "106", "107", "108"]
+
+
+def test_a_connection_that_the_server_has_given_up_is_made_again_at_once(tmp_path):
+    with nats_server(tmp_path) as server:
+        world = NatsWorld(server.url)
+        world.make()
+        connection = Driven(TextSpout.spec(servers=world.url, stream=world.stream)).driver._connection
+
+        def last():
+            return connection.run(lambda _, js: js.stream_info(world.stream)).state.last_seq
+
+        assert last() == 0
+        server.stop()
+        server.start()
+        assert last() == 0
+        server.stop()
+        with pytest.raises(RetryLater):
+            last()
+        world.close()
+
+
+def test_a_stream_that_has_all_the_consumers_it_may_have_is_waited_for(server):
+    world = NatsWorld(server.url)
+    world.make(max_consumers=1)
+    world.put(*range(8))
+    driven = Driven(TextSpout.spec(servers=world.url, stream=world.stream))
+    driven.read(world.stream, 1, 3)
+    task = driven.instance("task")
+    task.open(world.stream, 3, 5)
+    with pytest.raises(RetryLater, match="maximum consumers"):
+        task._messages.page(5)
+    world.forget_consumers()
+    assert [each.sequence for each in task._messages.page(5)] == [3, 4]
+    world.close()
+
+
+def test_a_client_that_was_too_slow_to_sign_in_is_not_refused(world):
+    connection = Driven(TextSpout.spec(servers=world.url, stream=world.stream)).driver._connection
+    assert isinstance(connection._raised(Error("nats: 'Authentication Timeout'")), RetryLater)
+    assert isinstance(connection._raised(Error("nats: 'Authorization Violation'")), WorldError)
+
+
+@pytest.mark.parametrize("subjects", ["a.*,b.*", "a.b,a.c", "a,a.b", "a.*.c,a.b.d", ">"])
 def test_subjects_that_no_message_fits_twice_are_taken(world, subjects):
     NatsSpout().initialize(options(world, nats__subjects=subjects), {})
 
