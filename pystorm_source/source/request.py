@@ -189,6 +189,21 @@ class ReadRequest:
                     f"{spout.name!r}: leave one out. Given: {start!r}, {self.options.starting_offsets!r}",
                     code="PYSTORM_OPTIONS_CONFLICT",
                 )
+        self._check_apart()
+
+    def _check_apart(self) -> None:
+        """That no two spouts have the values that one alone may have, such as the name of a session."""
+        known: dict[tuple[Any, ...], str] = {}
+        for spout in self.plan.spouts:
+            keys: tuple[str, ...] = getattr(spout.cls, "_pystorm_apart", ())
+            conf = self.plan.conf_of(spout)
+            other = known.setdefault((keys, *(conf.get(key) for key in keys)), spout.name) if keys else spout.name
+            if other != spout.name:
+                raise OptionError(
+                    f"spouts {other!r} and {spout.name!r} have the same {keys[-1]}, which one client alone may have: "
+                    f"give each its own. Given: {conf.get(keys[-1])!r}",
+                    code="PYSTORM_OPTIONS_CONFLICT",
+                )
 
 
 class _Fields:

@@ -53,6 +53,7 @@ class MqttSpout(QueueSpout):
         "properties map<string,string>",
     ]
     receive_count = 1000
+    _pystorm_apart = ("mqtt.host", "mqtt.port", "mqtt.client_id")
 
     @classmethod
     def spec(

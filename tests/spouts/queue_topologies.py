@@ -171,6 +171,13 @@ class SharedPayloads(Topology):
     two = PayloadSpout.spec(client_id="two")
 
 
+class SameSession(Topology):
+    """Two spouts with the reader's mqtt.client_id."""
+
+    one = PayloadSpout.spec()
+    two = PayloadSpout.spec(name="two")
+
+
 class KilledMqttSpout(PayloadSpout):
     """Killed once between the journal and the acknowledgement."""
 

@@ -439,6 +439,11 @@ def test_a_spout_has_one_instance(world, tmp_path):
         spout._start(options(world, tmp_path), {"componentid": "messages", "task->component": names})
 
 
+def test_two_spouts_of_one_session_are_refused(world, tmp_path):
+    with pytest.raises(OptionError, match=r"'one' and 'two' have the same mqtt\.client_id"):
+        Run(options(world, tmp_path, "SameSession", streams="all"), Checkpoint())
+
+
 def test_a_broker_that_grants_no_acknowledgements_and_a_wrong_filter_are_refused(tmp_path, world):
     if mosquitto_binary() is None:
         missing("mosquitto", "mosquitto")
