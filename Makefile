@@ -61,9 +61,9 @@ demo: ## a streaming query that is slowed down and hurt, and stays exact; instal
 	$(SETUP) $(VENV)/.installed java-inner
 	@$(VENV)/bin/pystorm-source demo
 
-test: build ## the tests, in six processes (ARGS='-k word -x' is passed to pytest; ARGS='-n 0 --pdb' is one process)
+test: build ## the tests, in four processes (ARGS='-k word -x' is passed to pytest; ARGS='-n 0 --pdb' is one process)
 	@$(LOCK) $(PY) -m testbed.spark_classes
-	@$(PY) -m pytest -q -p no:nbmake -n 6 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PY) -m pytest -q -p no:nbmake -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 gates: build ## the checks of the house: hot lines, C headers under sanitizers, the core under AddressSanitizer
 	@$(PY) -m pytest tests/gates -m gate $(ARGS)

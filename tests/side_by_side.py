@@ -1,6 +1,6 @@
 """How tests run in several processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
 
-Processes are pytest-xdist's. ``make test`` says ``-n 6``, four more than the smallest machine has cores: tests
+Processes are pytest-xdist's. ``make test`` says ``-n 4``, two more than the smallest machine has cores: tests
 mostly wait, for Spark, a broker, a time-out. One process takes a file of tests as a whole, with the exceptions
 below. ``--dist loadgroup`` would form the same groups, but it adds their names to those of the tests: pytest could not
 find a failed test by its name to run it again.
