@@ -84,6 +84,11 @@ class MqttSpout(QueueSpout):
         return super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        """Reads the options.
+
+        Raises:
+            OptionError: wrong options, or ``par`` is more than 1.
+        """
         options = parse(MqttOptions, conf)
         par = list(context.get("task->component", {}).values()).count(str(self.component_name))
         if par > 1:

@@ -98,7 +98,7 @@ HOLDERS: dict[Any, Any] = {
     "RedisStreamOptions": lambda: RedisStreamOptions(url=f"redis://:{SECRET}@shown:6379/0", streams="shown"),
     "SqsOptions": lambda: SqsOptions(queue="shown", endpoint_url=f"https://shown:{SECRET}@host"),
     "MqttOptions": lambda: MqttOptions(host="shown", topics="shown", client_id="shown", password=SECRET),
-    "NatsOptions": lambda: NatsOptions(servers=f"nats://shown:{SECRET}@host", stream="shown", password=SECRET),
+    "NatsOptions": lambda: NatsOptions(servers="nats://shown", stream="shown", password=SECRET, token=SECRET),
     "PostgresOptions": lambda: PostgresOptions(
         dsn=f"postgresql://shown:{SECRET}@host/db", password=SECRET, slot="shop"
     ),
