@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError
 from pystorm_source.options.duration import parse_duration
+from pystorm_source.options.names import listed
 from pystorm_source.options.rate_limit import RateLimit, rate_limits
 from pystorm_source.options.redis_url import check_redis_url, shown_url
 from pystorm_source.options.retry_table import retry_table
@@ -74,11 +75,6 @@ class WaitOptions(NamedTuple):
     level1_count: int
     level2_count: int
     level3_sleep_millis: int
-
-
-def _listed(text: str) -> list[str]:
-    """What stands between the commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 class EngineOptions(Options, frozen=True, kw_only=True):
@@ -534,12 +530,12 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     @property
     def bolt_limit_names(self) -> list[str]:
         """The names in ``bolt_limits``."""
-        return _listed(self.bolt_limits)
+        return listed(self.bolt_limits)
 
     @property
     def lint_off_codes(self) -> list[str]:
         """The codes in ``lint_off``."""
-        return _listed(self.lint_off)
+        return listed(self.lint_off)
 
     def __post_init__(self) -> None:
         parse_duration("spout.unavailable.timeout", self.spout_unavailable_timeout)

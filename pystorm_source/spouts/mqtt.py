@@ -14,6 +14,7 @@ from pystorm_source.api.queue_spout import QueueSpout
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.errors import OptionError
 from pystorm_source.options import parse
+from pystorm_source.options.names import joined
 from pystorm_source.spouts.mqtt_options import MqttOptions
 from pystorm_source.spouts.mqtt_session import MqttSession, Receipt
 from pystorm_source.types.arrow import field_type
@@ -79,8 +80,7 @@ class MqttSpout(QueueSpout):
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        names = topics if topics is None or isinstance(topics, str) else ",".join(topics)
-        given = {"mqtt.host": host, "mqtt.topics": names, "mqtt.client_id": client_id}
+        given = {"mqtt.host": host, "mqtt.topics": joined(topics), "mqtt.client_id": client_id}
         return super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options
+from pystorm_source.options.names import distinct
 
 MOST_IN_FLIGHT = 32_767
 """Half of MQTT's packet identifiers: so that none is used again while its message is remembered."""
@@ -84,7 +85,7 @@ class MqttOptions(Options, frozen=True, kw_only=True):
     @property
     def filters(self) -> list[str]:
         """Those of ``mqtt.topics``."""
-        return list(dict.fromkeys(part.strip() for part in self.topics.split(",") if part.strip()))
+        return distinct(self.topics)
 
     @property
     def has_tls(self) -> bool:

@@ -12,6 +12,7 @@ from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError
 from pystorm_source.options import parse
+from pystorm_source.options.names import joined
 from pystorm_source.spouts.either_way import EitherWaySpout
 from pystorm_source.spouts.nats_connection import NatsConnection
 from pystorm_source.spouts.nats_messages import NatsMessage, NatsMessages
@@ -84,9 +85,9 @@ class NatsSpout(EitherWaySpout):
             ComponentSpec: what an attribute of the Topology is set to.
         """
         given = {
-            "nats.servers": _joined(servers),
+            "nats.servers": joined(servers),
             "nats.stream": stream,
-            "nats.subjects": _joined(subjects),
+            "nats.subjects": joined(subjects),
             "nats.start": None if start is None else str(start),
         }
         return super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
@@ -145,10 +146,6 @@ class NatsSpout(EitherWaySpout):
             return None
         arrays = [_array(name, values, type, page) for name, (values, type) in self._columns.items()]
         return pa.RecordBatch.from_arrays(arrays, names=list(self._columns))
-
-
-def _joined(names: str | Sequence[str] | None) -> str | None:
-    return names if names is None or isinstance(names, str) else ",".join(names)
 
 
 def _columns(stream: Stream, spout: str) -> dict[str, tuple[_Values, pa.DataType]]:

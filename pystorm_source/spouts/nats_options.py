@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options
+from pystorm_source.options.names import distinct
 
 _SUBJECT = r"(>|(\*|[^\s.*>]+)(\.(\*|[^\s.*>]+))*(\.>)?)"
 
@@ -110,12 +111,12 @@ class NatsOptions(Options, frozen=True, kw_only=True):
     @property
     def addresses(self) -> list[str]:
         """Those of ``nats.servers``."""
-        return _parts(self.servers)
+        return distinct(self.servers)
 
     @property
     def filters(self) -> list[str]:
         """Those of ``nats.subjects``."""
-        return _parts(self.subjects)
+        return distinct(self.subjects)
 
     @property
     def start_sequence(self) -> int | None:
@@ -136,10 +137,6 @@ def shown(address: str) -> str:
     """A server's address for a message: without user, password and token."""
     scheme, mark, rest = address.partition("://")
     return scheme + mark + rest.rpartition("@")[2] if mark else address.rpartition("@")[2]
-
-
-def _parts(text: str) -> list[str]:
-    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -13,6 +13,7 @@ from pystorm_source.api.cursor_spout import CursorSpout, Page
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options, parse
+from pystorm_source.options.names import distinct, joined
 from pystorm_source.options.redis_url import check_redis_url
 from pystorm_source.spouts.redis_entries import BEGIN, RedisEntries
 from pystorm_source.types.arrow import field_type
@@ -58,7 +59,7 @@ class RedisStreamOptions(Options, frozen=True, kw_only=True):
     @property
     def names(self) -> list[str]:
         """Those of ``redis.streams``."""
-        return list(dict.fromkeys(name.strip() for name in self.streams.split(",") if name.strip()))
+        return distinct(self.streams)
 
 
 class RedisStreamSpout(CursorSpout):
@@ -121,8 +122,7 @@ class RedisStreamSpout(CursorSpout):
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        names = streams if streams is None or isinstance(streams, str) else ",".join(streams)
-        given = {"redis.url": url, "redis.streams": names, "redis.start": start, "redis.count": count}
+        given = {"redis.url": url, "redis.streams": joined(streams), "redis.start": start, "redis.count": count}
         return super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:

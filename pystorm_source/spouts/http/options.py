@@ -11,6 +11,7 @@ from msgspec import Meta
 from pystorm_source.errors import OptionError, given
 from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.options import Options, fields_of, parse
+from pystorm_source.options.names import listed
 
 OF_THE_CLASS = (
     "url",
@@ -174,7 +175,7 @@ class HttpOptions(Options, frozen=True, kw_only=True):
         """The partitions. Raises OptionError for JSON that is no list of texts."""
         text = self.partition_names.strip()
         if not text.startswith("["):
-            return [name.strip() for name in text.split(",") if name.strip()]
+            return listed(text)
         try:
             return msgspec.json.decode(text, type=list[str])
         except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -10,6 +10,7 @@ from msgspec import Meta
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.options import parse, shown
+from pystorm_source.options.names import distinct
 from pystorm_source.spouts.kafka.oauth import check_oauth
 from pystorm_source.spouts.kafka.properties import client_properties
 from pystorm_source.types.json_values import json_of
@@ -187,7 +188,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     @property
     def topics(self) -> list[str]:
         """Those of ``subscribe``."""
-        return list(dict.fromkeys(name.strip() for name in self.subscribe.split(",") if name.strip()))
+        return distinct(self.subscribe)
 
     @property
     def assigned(self) -> dict[str, list[int]]:

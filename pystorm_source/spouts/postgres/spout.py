@@ -10,6 +10,7 @@ from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, given
 from pystorm_source.options import parse
+from pystorm_source.options.names import joined
 from pystorm_source.spouts.postgres.changes import CHANGES, SlotChanges
 from pystorm_source.spouts.postgres.client import PostgresClient
 from pystorm_source.spouts.postgres.columns import FIELDS, columns_of, values_of
@@ -101,7 +102,7 @@ class PostgresSpout(PartitionedSpout):
         """
         given = {
             "postgres.dsn": dsn,
-            "postgres.tables": tables if tables is None or isinstance(tables, str) else ",".join(tables),
+            "postgres.tables": joined(tables),
             "postgres.slot": slot,
             "postgres.key": key,
             "postgres.publication": publication,
