@@ -1,11 +1,15 @@
 """Spouts whose ranges are blocks that a format turns into tuples, or into columns."""
 
 import logging
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.spec_config import spec_config
+from pystorm_source.api.stream import Stream
 from pystorm_source.errors import DataLossError, SchemaError, WorldError
 from pystorm_source.formats.lines import Faults, Pairs, Unreadable
 from pystorm_source.spouts.either_way import EitherWaySpout
@@ -26,6 +30,32 @@ class BlocksSpout(EitherWaySpout):
 
     _pairs: Pairs = iter(())
     _blocks: Iterator[tuple[Any, int]] = iter(())
+
+    @classmethod
+    def _spec_of(
+        cls,
+        name: str | None,
+        par: int | dict[str, int] | None,
+        config: dict[str, Any] | None,
+        path: str | os.PathLike[str] | None,
+        format: str | None,
+        fields: list[str] | None,
+    ) -> ComponentSpec:
+        """What ``spec`` returns."""
+        given = {
+            "path": None if path is None else os.fspath(path),
+            "format": format,
+            "files.fields": None if fields is None else list(fields),
+        }
+        spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
+        if fields is not None:
+            spec.streams = Stream.all_of(fields, given_by=cls.__name__)
+        return spec
+
+    def _stream_of(self, outputs: Any) -> Stream:
+        """The stream of these outputs that rows leave by; one without fields if there is none."""
+        streams = Stream.all_of(outputs, given_by=type(self).__name__)
+        return next((each for each in streams if each.name == "default"), Stream())
 
     def next_tuple(self) -> Any:
         for pair in self._pairs:

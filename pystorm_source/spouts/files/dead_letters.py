@@ -9,7 +9,6 @@ from msgspec import Meta
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.spec_config import spec_config
-from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.dead_letter_lines import ABOUT, DeadLetterLines
 from pystorm_source.options import parse
@@ -131,9 +130,7 @@ class DeadLetterSpout(FilesSpout):
                 f"'item string'], ...). Given: {outputs!r}",
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
-        stream = next(
-            (s for s in Stream.all_of(outputs, given_by=type(self).__name__) if s.name == "default"), Stream()
-        )
+        stream = self._stream_of(outputs)
         options = self._letters
         return DeadLetterLines(
             stream.fields, stream.types, options.about, options.component, re.compile(options.reason), self._faults

@@ -7,8 +7,6 @@ from typing import Any
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import Snapshot
-from pystorm_source.api.spec_config import spec_config
-from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, SchemaError, WorldError
 from pystorm_source.formats.csv import Csv
@@ -85,15 +83,7 @@ class FilesSpout(BlocksSpout):
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        given = {
-            "path": None if path is None else os.fspath(path),
-            "format": format,
-            "files.fields": None if fields is None else list(fields),
-        }
-        spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
-        if fields is not None:
-            spec.streams = Stream.all_of(fields, given_by=cls.__name__)
-        return spec
+        return cls._spec_of(name, par, config, path, format, fields)
 
     @classmethod
     def _pystorm_check_here(cls, conf: dict[str, Any]) -> None:
@@ -137,9 +127,7 @@ class FilesSpout(BlocksSpout):
 
     def _made_format(self, outputs: Any) -> LineFormat | ParquetRows:
         options = self._options
-        stream = next(
-            (s for s in Stream.all_of(outputs, given_by=type(self).__name__) if s.name == "default"), Stream()
-        )
+        stream = self._stream_of(outputs)
         decoder = TextDecoder(options.encoding, options.encoding_errors)
         if options.format == "lines":
             if len(stream.fields) != 1:

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import Snapshot
-from pystorm_source.api.spec_config import spec_config
-from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, SchemaError, WorldError
 from pystorm_source.formats.lines import Faults
@@ -98,15 +96,7 @@ class ObjectsSpout(BlocksSpout):
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        given = {
-            "path": None if path is None else os.fspath(path),
-            "format": format,
-            "files.fields": None if fields is None else list(fields),
-        }
-        spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
-        if fields is not None:
-            spec.streams = Stream.all_of(fields, given_by=cls.__name__)
-        return spec
+        return cls._spec_of(name, par, config, path, format, fields)
 
     @classmethod
     def _pystorm_check_here(cls, conf: dict[str, Any]) -> None:
@@ -135,8 +125,7 @@ class ObjectsSpout(BlocksSpout):
                 f"'item string'], ...), or `outputs` of a subclass. Given: {outputs!r}",
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
-        streams = Stream.all_of(outputs, given_by=type(self).__name__)
-        stream = next((each for each in streams if each.name == "default"), Stream())
+        stream = self._stream_of(outputs)
         self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
         has_rows = options.format in ("parquet", "avro")
         self._faults = Faults(options.malformed, self._log, self._bury, "row" if has_rows else "line")
