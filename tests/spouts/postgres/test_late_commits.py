@@ -46,6 +46,16 @@ class Keyed:
         wait_until(has_read)
         assert self.ids == ids
 
+    def waits_for_a_writer(self, table=None):
+        """Of row 2, into that table, who commits after row 3 is there."""
+        with psycopg.connect(self.shop.server.place) as writer:
+            writer.execute(self.insert(table))
+            self.shop.run(self.insert())
+            self.looks()
+            assert self.ids == [1]
+            writer.commit()
+            self.reads([1, 2, 3])
+
 
 @contextmanager
 def prepared(shop):
@@ -101,13 +111,7 @@ def test_of_a_prepared_transaction_that_outlives_a_killed_server(shop, monkeypat
 def test_in_a_table_that_inherits(shop):
     keyed = Keyed(shop)
     shop.run(f"CREATE TABLE {shop.name}_child () INHERITS ({shop.name})")
-    with psycopg.connect(shop.server.place) as writer:
-        writer.execute(keyed.insert(f"{shop.name}_child"))
-        shop.run(keyed.insert())
-        keyed.looks()
-        assert keyed.ids == [1]
-        writer.commit()
-        keyed.reads([1, 2, 3])
+    keyed.waits_for_a_writer(f"{shop.name}_child")
 
 
 def test_in_a_part_of_a_partitioned_table(shop):
@@ -115,13 +119,7 @@ def test_in_a_part_of_a_partitioned_table(shop):
     shop.run(f"CREATE TABLE {shop.name} (id int, item text) PARTITION BY RANGE (id)")
     shop.run(f"CREATE TABLE {shop.name}_0 PARTITION OF {shop.name} FOR VALUES FROM (0) TO (10)")
     keyed = Keyed(shop)
-    with psycopg.connect(shop.server.place) as writer:
-        writer.execute(keyed.insert(f"{shop.name}_0"))
-        shop.run(keyed.insert())
-        keyed.looks()
-        assert keyed.ids == [1]
-        writer.commit()
-        keyed.reads([1, 2, 3])
+    keyed.waits_for_a_writer(f"{shop.name}_0")
 
 
 def test_in_a_table_that_another_one_has_taken_the_place_of(shop):
@@ -130,13 +128,7 @@ def test_in_a_table_that_another_one_has_taken_the_place_of(shop):
     shop.run(f"INSERT INTO {shop.name}_new SELECT * FROM {shop.name}")
     shop.run(f"ALTER SEQUENCE {shop.name}_ids OWNED BY {shop.name}_new.id")
     shop.run(f"DROP TABLE {shop.name}; ALTER TABLE {shop.name}_new RENAME TO {shop.name}")
-    with psycopg.connect(shop.server.place) as writer:
-        writer.execute(keyed.insert())
-        shop.run(keyed.insert())
-        keyed.looks()
-        assert keyed.ids == [1]
-        writer.commit()
-        keyed.reads([1, 2, 3])
+    keyed.waits_for_a_writer()
 
 
 def test_of_a_time_that_is_older_than_the_lag(shop):
