@@ -1,4 +1,4 @@
-"""A store of names alone: it answers S3's ListObjectsV2 from memory, so that a million objects cost nothing.
+"""A store that has only names: it answers S3's ListObjectsV2 from memory, so that a million objects cost nothing.
 
 ``python -m benchmarks.harness.list_server KNOWN`` serves that many names, and prints its URL; each line of its standard
 input adds so many names behind the last one.

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class OwnLoop:
-    """For a client that is made for asyncio, behind methods that block. It stands still between two calls.
+    """For a client that is made for asyncio, behind methods that block. Its loop runs only during a call.
 
     Made with the first call: an instance may go to another process before that.
     """

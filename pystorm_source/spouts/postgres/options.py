@@ -61,9 +61,9 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
             "all of a publication that exists."
         ),
     ] = msgspec.field(name="postgres.tables", default="")
-    slot: Annotated[
-        str, Meta(description="Replication slot whose changes are read, by one query alone: [a-z0-9_], at most 55.")
-    ] = msgspec.field(name="postgres.slot", default="")
+    slot: Annotated[str, Meta(description="Replication slot whose changes one query reads: [a-z0-9_], at most 55.")] = (
+        msgspec.field(name="postgres.slot", default="")
+    )
     publication: Annotated[str, Meta(description="Publication that says which changes the slot gives.")] = (
         msgspec.field(name="postgres.publication", default="pystorm")
     )
@@ -75,7 +75,7 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="postgres.snapshot", default=True)
     key: Annotated[
         str,
-        Meta(description="Instead of a slot: an ascending column, integer or timestamp, by which the tables are read."),
+        Meta(description="Instead of a slot: an ascending integer or timestamp column; tables are read in its order."),
     ] = msgspec.field(name="postgres.key", default="")
     key_lag: Annotated[
         Annotated[float, Meta(ge=0, le=86_400)] | None,
