@@ -1,6 +1,7 @@
 """Tuples per second of a heavy bolt in two processes of its own, against the same topology in one process.
 
-    20us, 200us            a bolt of so much pure Python for each tuple; the parent's work included
+    20us, 200us            a bolt of so much pure Python for each tuple; the parent's work included. ``promised``: the
+                           ratio that ``tune`` computes from a run in one process
     20us-pool, 200us-pool  the same against ``multiprocessing.Pool.imap`` of two processes, by hand, into the same rows
     …-pool-singly          the same, with imap's default of one row in a piece of work
     20us-spark, 200us-spark
@@ -15,10 +16,12 @@ The sides of a case take turns, and each has a warm worker or pool. Needs two co
 import json
 import multiprocessing
 import statistics
+import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +36,9 @@ from pystorm_source import read
 from pystorm_source.api import Bolt, Spout, Topology, Tuple
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
+from pystorm_source.tuning.placing import gain_of, lines_of, thread_busy
+from pystorm_source.tuning.settings import Settings as Tried
+from pystorm_source.tuning.trial import TrialRunner
 from pystorm_source.worker import OutputPlan, ViewPlan
 from pystorm_source.worker.new_worker import new_worker
 
@@ -115,6 +121,13 @@ class HeavyHere(Topology):
 
     spout = Texts.spec()
     last = Heavy.spec(inputs=[spout], par=PROCESSES)
+
+
+class HeavyAlone(Topology):
+    """One task of Heavy."""
+
+    spout = Texts.spec()
+    last = Heavy.spec(inputs=[spout])
 
 
 class HeavyPlaced(Topology):
@@ -253,6 +266,7 @@ def measure(case: str, settings: Settings) -> Iterator[Record]:
         for _ in range(settings.runs_of(5)):
             for name, side in sides.items():
                 seen[name].append(side.run(rows)[0])
+    promised = promised_gain(loops, 0.2 if settings.quick else 1.0)
     yield record(
         "processes",
         case,
@@ -262,6 +276,7 @@ def measure(case: str, settings: Settings) -> Iterator[Record]:
         peer_values=seen["one"],
         asked=asked,
         loops=loops,
+        promised=round(promised, 2),
     )
     for pool in ("pool", "pool-singly"):
         yield record(
@@ -274,6 +289,19 @@ def measure(case: str, settings: Settings) -> Iterator[Record]:
             asked=POOL_ASKED,
             note=None if settings.peers else "the peer was not asked for (--no-peers)",
         )
+
+
+def promised_gain(loops: int, seconds: float) -> float:
+    """Times as many tuples per second in two processes, as the advisor computes it from a run of so many ``seconds`` in
+    one."""
+    conf = {LOOPS: loops, "benchmark.rows": sys.maxsize}
+    runner = TrialRunner(compile_plan(HeavyAlone, conf), cores=PROCESSES)
+    shares = runner.profile(Tried(), seconds / 2)
+    seen = runner(Tried(), seconds).observed
+    if seen is None:
+        raise RuntimeError("nothing was observed")
+    seen = replace(seen, cpu_share=shares)
+    return gain_of(lines_of(seen.component("last"), seen, PROCESSES, PROCESSES), thread_busy(seen))
 
 
 def through_spark(settings: Settings) -> Iterator[Record]:
