@@ -2,7 +2,7 @@
 
 ``make test`` tries a fifth of what the test names, and 20 examples instead of 100 of a property that names no number.
 ``PYSTORM_FEWER=0 .ci/run tests`` tries all of it: that is ``CI=true`` without ``PYSTORM_FEWER=1``, which the gates set
-to end in time. Of ``tests/core``, the first gate of another Python tries all in each ``.ci/run``.
+to end in time.
 """
 
 import os
