@@ -202,7 +202,7 @@ class Csv(LineFormat):
     def _columns(self, body: bytes) -> list[list[Any]] | None:
         """The fields' values in all lines; None if not every line is a record that can be converted."""
         try:
-            text = self._decoder.decode(body)
+            text = self._decoder.decode_lines(body)
             lines = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
             if '"' in text:
                 records = list(csv.reader(lines, delimiter=self._delimiter, strict=True))

@@ -63,6 +63,14 @@ class TextDecoder:
                 f"files.encoding, or files.encoding.errors=replace"
             ) from None
 
+    def decode_lines(self, data: bytes) -> str:
+        """The text of several lines. Raises Malformed as ``decode``, and if the lines are to be decoded one by one: some
+        codecs of Python take the newline behind an invalid byte for a part of it."""
+        text = self.decode(data)
+        if not (self.single_byte or self.marked) and text.count("\n") != data.count(b"\n"):
+            raise Malformed(f"a newline is a part of a character of {self.encoding}")
+        return text
+
     def utf8(self, data: bytes) -> bytes | None:
         """The text of ``decode`` as UTF-8; None if UTF-8 cannot have it, or ``decode`` would raise."""
         if data.isascii() and (self.encoding == "utf-8" or self.single_byte):
@@ -70,7 +78,7 @@ class TextDecoder:
         try:
             if self.encoding == "utf-8" and _is_utf8(data):
                 return data
-            return self.decode(data).encode()
+            return self.decode_lines(data).encode()
         except (Malformed, UnicodeEncodeError):
             return None
 
@@ -105,7 +113,7 @@ class Lines(LineFormat):
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
         body = without_newline(data)
         try:
-            text = self._decoder.decode(body)
+            text = self._decoder.decode_lines(body)
         except Malformed:
             return one_by_one(data, offset, fixed, lambda line: (self._decoder.decode(line),), self._faults, blank=True)
         lines = text.split("\n")

@@ -88,6 +88,19 @@ def test_multi_byte_encodings_keep_offsets(tmp_path):
             assert raw[offset:].split(b"\n", 1)[0].decode(encoding) == line
 
 
+@pytest.mark.parametrize(("encoding", "odd"), [("euc_jp", b"ab\x8f"), ("utf-7", b"ab+"), ("hz", b"ab~")])
+@pytest.mark.parametrize("format", ["lines", "csv"])
+def test_an_invalid_byte_before_a_newline_joins_no_lines(tmp_path, encoding, odd, format):
+    data = odd + b"\ncd\nef\n"
+    (tmp_path / "a.txt").write_bytes(data)
+    spec = FilesSpout.spec(path=tmp_path / "a.txt", format=format, fields=["line string"])
+    driven = Driven(spec, {"files.encoding": encoding})
+    ((name, (start, end)),) = driven.driver.snapshot({}, {}).heads.items()
+    rows = list(driven.read(name, start, end))
+    assert [offset for offset, _ in rows] == [0, len(odd) + 1, len(odd) + 4]
+    assert [value for _, (value,) in rows][1:] == ["cd", "ef"]
+
+
 def test_json_of_all_types(read):
     fields = ["n long", "x double", "b boolean", "s string", "d date", "t timestamp", "m decimal(10,2)", "any"]
     rows = [
