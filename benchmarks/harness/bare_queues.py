@@ -5,8 +5,10 @@ Imported by Spark's Python processes: imports nothing of the engine.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import get_context
+from threading import Event
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
@@ -15,6 +17,9 @@ PAGE = 1000
 """Entries of a request to Redis, on all sides."""
 STREAMS = ("a", "b")
 JETSTREAM = "benchmark"
+MQTT_TOPIC = "benchmark"
+MQTT_IN_FLIGHT = 10_000
+"""Of MqttSpout. The broker sends no more before the first of them is acknowledged."""
 Row = tuple[Any, ...]
 
 
@@ -75,6 +80,46 @@ def drain_nats(url: str, rows: str, number: int) -> int:
     return asyncio.run(drained())
 
 
+def mqtt_session(port: int, name: str, topic: str, *, manual: bool = False) -> tuple[Any, deque[Any]]:
+    """A started client of a session that the broker keeps, subscribed to the topic, and the deque of what comes.
+
+    ``manual``: acknowledges nothing by itself.
+    """
+    from paho.mqtt.client import CallbackAPIVersion, Client, MQTTv5
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.properties import Properties
+
+    came: deque[Any] = deque()
+    subscribed = Event()
+    client = Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=MQTTv5, manual_ack=manual)
+    client.on_message = lambda client, userdata, message: came.append(message)
+    client.on_subscribe = lambda *_: subscribed.set()
+    client.on_connect = lambda client, *_: client.subscribe(topic, qos=1)
+    properties = Properties(PacketTypes.CONNECT)
+    properties.SessionExpiryInterval, properties.ReceiveMaximum = 3600, MQTT_IN_FLIGHT
+    client.connect("127.0.0.1", port, clean_start=False, properties=properties)
+    client.loop_start()
+    if not subscribed.wait(20):
+        raise RuntimeError(f"no subscription to {topic}")
+    return client, came
+
+
+def left(client: Any) -> None:
+    """Ends a client; the broker keeps its session."""
+    client.disconnect()
+    client.loop_stop()
+
+
+def drain_mqtt(port: str, queue: str, number: int) -> int:
+    """Takes the messages of one of two sessions, each acknowledged as it comes; how many."""
+    session, half = queue.split()
+    client, came = mqtt_session(int(port), f"{session}-{number}", f"{MQTT_TOPIC}/{number}")
+    while len(came) < int(half):
+        time.sleep(0.001)
+    left(client)
+    return len([message.payload for message in came])
+
+
 def in_two_processes(drain: Callable[[str, str, int], int], url: str, queue: str, rows: int) -> float:
     """Rows per second, from when both have started to when both are done."""
     context = get_context("spawn")
@@ -93,12 +138,58 @@ def in_two_processes(drain: Callable[[str, str, int], int], url: str, queue: str
 def _drained(drain: Callable[[str, str, int], int], url: str, queue: str, number: int, ready: Any, ended: Any) -> None:
     import boto3  # noqa: F401  not a part of what is measured
     import nats  # noqa: F401
+    import paho.mqtt.client  # noqa: F401
     import redis  # noqa: F401
 
     ready.wait(60)
     began = time.monotonic()
     taken = drain(url, queue, number)
     ended.put((taken, began, time.monotonic()))
+
+
+class MqttReader(SimpleDataSourceStreamReader):
+    """Up to ``step`` messages a micro-batch, acknowledged when it is committed."""
+
+    def __init__(self, options: Any):
+        self.port, self.session, self.step = int(options["url"]), options["queue"].split()[0], int(options["step"])
+        self.client: Any = None
+        self.taken: list[Any] = []
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"n": 0}
+
+    def read(self, start: dict[str, int]) -> tuple[Iterator[Row], dict[str, int]]:
+        if self.client is None:
+            self.client, self.came = mqtt_session(self.port, self.session, f"{MQTT_TOPIC}/#", manual=True)
+        rows: list[Row] = []
+        end = time.monotonic() + 0.5
+        while len(rows) < self.step and time.monotonic() < end:
+            if not self.came:
+                time.sleep(0.001)
+                continue
+            message = self.came.popleft()
+            rows.append((message.topic, message.payload))
+            self.taken.append(message)
+        return iter(rows), {"n": start["n"] + len(rows)}
+
+    def commit(self, end: dict[str, int]) -> None:
+        taken, self.taken = self.taken, []
+        for message in taken:
+            self.client.ack(message.mid, message.qos)
+
+
+class BareMqtt(DataSource):
+    """``format("bare_mqtt")``; options ``url``, ``queue`` and ``step``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bare_mqtt"
+
+    def schema(self) -> str:
+        return "topic string, payload binary"
+
+    def simpleStreamReader(self, schema: object) -> SimpleDataSourceStreamReader:
+        return MqttReader(self.options)
 
 
 class SqsReader(SimpleDataSourceStreamReader):

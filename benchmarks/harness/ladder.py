@@ -49,7 +49,7 @@ LADDER = (
     Benchmark("topologies", "tuples/s of topologies in one thread, and in a process per core; against Storm on all"),
     Benchmark("processes", "tuples/s of a heavy bolt in two processes of its own; against one, and a pool by hand"),
     Benchmark("journal", "tuples/s of a journaled socket and a heavy bolt through Spark; against one task of Spark"),
-    Benchmark("sources", "rows/s of SQS, Redis and NATS through Spark, requests when idle; against bare clients"),
+    Benchmark("sources", "rows/s of SQS, Redis, NATS, MQTT through Spark, requests when idle; against bare clients"),
     Benchmark("compiled", "tuples/s of the same with compiled components; against Storm, and those in Python"),
     Benchmark("acker", "tuples/s with acking; against the same without"),
     Benchmark("latency", "seconds from a spout tuple's emit to its ack at half of full load; against Storm"),

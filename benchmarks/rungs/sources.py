@@ -4,6 +4,7 @@
     sqs                    SqsSpout → noop sink           against bare and simple
     redis                  RedisStreamSpout → noop sink   against bare and simple
     nats                   NatsSpout → noop sink          against bare and simple
+    mqtt                   MqttSpout → noop sink          against bare and simple
     bare                   the client in a loop, in two processes
     simple                 the client in a ``SimpleDataSourceStreamReader`` → noop sink
 
@@ -34,14 +35,20 @@ from redis.exceptions import RedisError
 
 from benchmarks.harness.bare_queues import (
     JETSTREAM,
+    MQTT_IN_FLIGHT,
+    MQTT_TOPIC,
     STREAMS,
+    BareMqtt,
     BareNats,
     BareRedis,
     BareSqs,
+    drain_mqtt,
     drain_nats,
     drain_redis,
     drain_sqs,
     in_two_processes,
+    left,
+    mqtt_session,
     sqs_client,
 )
 from benchmarks.harness.ladder import Settings
@@ -49,13 +56,14 @@ from benchmarks.harness.record import ROOT, Record, record
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source import read_stream
 from pystorm_source.api import Topology
-from pystorm_source.spouts import NatsSpout, RedisStreamSpout, SqsSpout
+from pystorm_source.spouts import MqttSpout, NatsSpout, RedisStreamSpout, SqsSpout
+from testbed.mosquitto_server import mosquitto_server
 from testbed.nats_server import nats_server
 from testbed.ports import free_port
 from testbed.sqs_server import CREDENTIALS, REGION, sqs_server
 from testbed.uncontrolled import UNCONTROLLED
 
-SQS_ROWS, REDIS_ROWS, NATS_ROWS = 400, 200_000, 200_000
+SQS_ROWS, REDIS_ROWS, NATS_ROWS, MQTT_ROWS = 400, 200_000, 200_000, 4 * MQTT_IN_FLIGHT
 """Of moto more take minutes to send: its time for one message grows with their number."""
 MICRO_BATCHES = 4
 """Of a query. Fewer: the end of the last one weighs too much. More: what Spark needs around each does."""
@@ -86,6 +94,16 @@ class SequenceSpout(NatsSpout):
 
 class Sequences(Topology):
     messages = SequenceSpout.spec()
+
+
+class TopicSpout(MqttSpout):
+    """The columns of the peer."""
+
+    outputs = ["topic string", "payload binary"]
+
+
+class Topics(Topology):
+    messages = TopicSpout.spec()
 
 
 class Queue:
@@ -173,6 +191,32 @@ class Jetstream:
         return read_stream(spark, Sequences, options={**options, **UNCONTROLLED})
 
 
+class Sessions:
+    """Sessions of an MQTT broker with the same messages: one of both topics, and one of each for the bare clients."""
+
+    drain = staticmethod(drain_mqtt)
+    simple = BareMqtt.name()
+    queue = ""
+
+    def __init__(self, port: int, rows: int):
+        self.url, self.rows = str(port), rows
+
+    def fill(self) -> None:
+        name = f"benchmark-{uuid.uuid4().hex}"
+        self.queue = f"{name} {self.rows // 2}"
+        for session, topic in ((name, "#"), (f"{name}-0", "0"), (f"{name}-1", "1")):
+            left(mqtt_session(int(self.url), session, f"{MQTT_TOPIC}/{topic}")[0])
+        client, _ = mqtt_session(int(self.url), f"{name}-full", f"{MQTT_TOPIC}/full")
+        sent = [client.publish(f"{MQTT_TOPIC}/{n % 2}", b"message %d" % n, qos=1) for n in range(self.rows)]
+        for each in sent:
+            each.wait_for_publish(60)
+        left(client)
+
+    def frame(self, spark: Any, folder: Path, step: int) -> Any:
+        options = {"mqtt.host": "127.0.0.1", "mqtt.port": self.url, "mqtt.topics": f"{MQTT_TOPIC}/#"}
+        return _frame(spark, Topics, folder, step, {**options, "mqtt.client_id": self.queue.split()[0]})
+
+
 def _frame(spark: Any, topology: type[Topology], folder: Path, step: int, options: dict[str, Any]) -> Any:
     options = {"journal.path": str(folder / "journal"), "maxOffsetsPerTrigger": step, **options}
     return read_stream(spark, topology, options={**options, **UNCONTROLLED})
@@ -183,7 +227,7 @@ def run(settings: Settings) -> Iterator[Record]:
     shrink = 10 if settings.quick else 1
     os.environ.update(CREDENTIALS)  # before Spark's processes start
     with spark_session() as (spark, folder), redis_url(folder) as redis:
-        for source in (BareSqs, BareRedis, BareNats):
+        for source in (BareSqs, BareRedis, BareNats, BareMqtt):
             spark.dataSource.register(source)
         if settings.wants("sqs"):
             with sqs_url() as url:
@@ -193,6 +237,9 @@ def run(settings: Settings) -> Iterator[Record]:
         if settings.wants("nats"):
             with nats_server(Path(tempfile.mkdtemp(dir=folder))) as server:
                 yield from throughput("nats", Jetstream(server.url, NATS_ROWS // shrink), spark, folder, settings)
+        if settings.wants("mqtt"):
+            with mosquitto_server(Path(tempfile.mkdtemp(dir=folder))) as broker:
+                yield from throughput("mqtt", Sessions(broker.port, MQTT_ROWS // shrink), spark, folder, settings)
         for name, idle in (("idle-sqs", idle_sqs), ("idle-redis", idle_redis), ("idle-nats", idle_nats)):
             if settings.wants(name):
                 seconds = IDLE_SECONDS / (4 if settings.quick else 1)
