@@ -96,12 +96,12 @@ class Condition(NamedTuple):
 CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_ERROR": Condition(
         "PystormError",
-        "An error of a class of yours that is derived from `PystormError` or `UsageError` and names no code.",
+        "Your own error class derives from `PystormError` or `UsageError` and names no code.",
         "Read the message; or derive the class from `WorldError`, if something outside is the cause.",
     ),
     "PYSTORM_INTERNAL_ERROR": Condition(
         "InternalError",
-        "This package has broken a promise of its own.",
+        "A bug in this package.",
         "Report it with the whole message and the traceback.",
     ),
     "PYSTORM_INVALID_ARGUMENT": Condition(
@@ -126,7 +126,7 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_UNKNOWN_OPTION": Condition(
         "OptionError",
         "No table has an option of that key: it is misspelled, or belongs to a spout that the topology does not have.",
-        "Take the key that the message proposes; put a key of your own into option `config` or `Topology.config`.",
+        "Take the key that the message proposes; put your own keys into option `config` or `Topology.config`.",
     ),
     "PYSTORM_MISSING_OPTION": Condition(
         "OptionError",
@@ -139,7 +139,7 @@ CONDITIONS: dict[Code, Condition] = {
         "Two options do not go together; an option is given that only another value of a second one allows; or it is "
         "for another kind of read: for `spark.read` and not a stream, or for Kafka's Java client, while this source "
         "reads by librdkafka.",
-        "Leave the option out, or take or change another one, as the message says (`docs/KAFKA.md`).",
+        "Leave the option out, or change the one that the message names (`docs/KAFKA.md`).",
     ),
     "PYSTORM_NOT_WRITABLE": Condition(
         "OptionError",
@@ -245,7 +245,7 @@ CONDITIONS: dict[Code, Condition] = {
         "CheckpointError",
         "An offset in the checkpoint was damaged or edited, or the checkpoint is an old copy: it ends before tuples "
         "that the journal has deleted because they were finished.",
-        "Bring the files back from a newer copy, or start anew with another `checkpointLocation` and, if there is one, "
+        "Bring the files back from a newer copy, or start again with another `checkpointLocation` and, if there is one, "
         "another journal (`docs/DEPLOY.md`).",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
@@ -253,7 +253,7 @@ CONDITIONS: dict[Code, Condition] = {
         "The checkpoint or the journal was written by another source, for other spouts, `par` or fields, with a "
         "micro-batch that is not finished, or by a version of pystorm-source whose offsets this one does not read.",
         "Run the old topology, or the old version, until its last micro-batch is done; give the spouts their old names "
-        "back; or give the query a `checkpointLocation` of its own.",
+        "back; or give the query a new `checkpointLocation`.",
     ),
     "PYSTORM_JOURNAL_UNREACHABLE": Condition(
         "WorldError",
@@ -281,14 +281,14 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_BATCH_BEHIND_STATE": Condition(
         "CheckpointError",
-        "A micro-batch is to update a map state that a later micro-batch has written.",
+        "A micro-batch wants to update a map state that a later micro-batch has written.",
         "Give the state a new name if the checkpoint is new, or go on with the old checkpoint. One query writes it. A "
         "late attempt needs no remedy if another one has finished its micro-batch.",
     ),
     "PYSTORM_STATE_OF_ANOTHER_KIND": Condition(
         "UsageError",
         "What the store has was written by another kind of map state, with another type of values, or by others.",
-        "Give the state a name of its own, or open it as it was written.",
+        "Give the state a name that no other has, or open it the way it was written.",
     ),
     "PYSTORM_STORE_UNREACHABLE": Condition(
         "WorldError",
@@ -297,7 +297,7 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_EXTERNAL_FAILURE": Condition(
         "WorldError",
-        "A spout or bolt of yours raised `WorldError`, or a server has refused what a ready-made spout asked for: "
+        "Your spout or bolt raised `WorldError`, or a server has refused what a ready-made spout asked for: "
         "something outside is missing, unreachable or not as it was declared.",
         "Read the message; trying again may help.",
     ),
@@ -430,8 +430,8 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_MESSAGE_ID_MISSING": Condition(
         "ValueError",
-        "A `ReliableSpout` emits without the id by which it is told of acks and fails.",
-        "`emit(values, tup_id=...)` with an id of your own.",
+        "A `ReliableSpout` emits without the id that its acks and fails come with.",
+        "Call `emit(values, tup_id=...)` with your id.",
     ),
     "PYSTORM_TASK_IDS_UNKNOWN": Condition(
         "ValueError",

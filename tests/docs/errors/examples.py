@@ -1,7 +1,5 @@
-"""What an example of docs/ERRORS.md is: a function that raises, of whose body the page shows the source."""
+"""What an example of docs/ERRORS.md is: a function that raises; the page shows the first message of each code."""
 
-import inspect
-import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,18 +9,11 @@ from pystorm_source.spouts import MemorySpout
 
 
 class Example(NamedTuple):
-    """``run(folder)`` raises. ``event``: what has happened, if code alone does not show it; else the code is shown."""
+    """``run(folder)`` raises. ``event``: what has happened, if the message leaves that open."""
 
     code: Code
     run: Callable[..., Any]
     event: str
-
-    @property
-    def source(self) -> str:
-        """The lines of its body."""
-        lines = inspect.getsource(self.run).split("\n")
-        begin = next(i for i, line in enumerate(lines) if line.startswith("def ")) + 1
-        return textwrap.dedent("\n".join(lines[begin:])).strip("\n")
 
 
 EXAMPLES: dict[Code, list[Example]] = {}

@@ -52,35 +52,20 @@ HEAD = """# Errors
 
 <!-- Printed by `python -m tests.docs.errors.page --write`; change `pystorm_source/errors/conditions.py` instead. -->
 
-Every error of this package has a code. It stands before the message and in the error's attribute `code`:
+Every error of this package has a code, before the message and in the error's attribute `code`:
 
 ```text
 OptionError: [PYSTORM_UNKNOWN_OPTION] unknown option 'maxOffsetPerTrigger': did you mean 'maxOffsetsPerTrigger'?
 ```
 
 Codes stay from version to version; the words of a message do not. So go by the code in programs and alerts, and look
-it up here. Classes are those of `pystorm_source.errors`; what `emit` raises has Python's own class, its streamparse
-text, and the code as an attribute alone. On Spark an error arrives as text inside of Spark's own exception:
+it up here. The classes are in `pystorm_source.errors`; only what `emit` raises has Python's own class and streamparse's
+text, with the code as an attribute. On Spark an error arrives as text inside of Spark's own exception:
 `print(explain(query))` finds it there, with code and remedy, and `await_query(query)` prints that when a query fails
 ([DEPLOY.md](DEPLOY.md#when-a-component-raises)).
 
-The examples share these lines. Their messages are what this version prints; places such as `/data` stand for those of
-your machine.
-
-```py
-from pystorm_source import *
-from pystorm_source.spouts import *
-from pystorm_source.testing import run_topology, verify_bolt
-
-class Numbers(Topology):
-    numbers = MemorySpout.spec(fields=["n long"], rows=[[0], [1]])
-
-def through(bolt):
-    class Line(Topology):
-        numbers = MemorySpout.spec(fields=["n long"], rows=[[0], [1]])
-        mine = bolt.spec(inputs=[numbers])
-    return Line
-```
+Each code is shown with one message as this version prints it; most have several. `/data` is
+a place on your machine.
 """
 
 
@@ -138,17 +123,13 @@ def message_of(error: BaseException) -> str:
 
 
 def section(code: Code, condition: Condition, errors: list[BaseException]) -> str:
-    """Heading, class, cause, remedy and examples of one code."""
+    """Heading, class, cause, remedy and the message of the first example of one code."""
     facts = _linked(f"`{condition.error}`. {condition.cause}\n\nRemedy: {condition.remedy}")
     lines = [f"### {code}", "", *textwrap.wrap(facts.split("\n\n")[0], 120, break_long_words=False), ""]
     lines += [*textwrap.wrap(facts.split("\n\n")[1], 120, break_long_words=False), ""]
-    for example, error in zip(EXAMPLES[code], errors, strict=True):
-        lines += (
-            [*textwrap.wrap(f"Example: {example.event}", 120), ""]
-            if example.event
-            else ["```py", example.source, "```", ""]
-        )
-        lines += ["```text", *textwrap.wrap(message_of(error), WIDTH, break_on_hyphens=False), "```", ""]
+    event = EXAMPLES[code][0].event
+    lines += [*textwrap.wrap(f"Example: {event}", 120), ""] if event else []
+    lines += ["```text", *textwrap.wrap(message_of(errors[0]), WIDTH, break_on_hyphens=False), "```", ""]
     return "\n".join(lines)
 
 
