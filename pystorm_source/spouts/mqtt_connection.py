@@ -17,6 +17,9 @@ PAUSE_SECONDS = 1.0
 """Until a broker that is down or busy is asked again. Less: it stays busy. More: a restart holds the query up."""
 CONNECT_SECONDS = 5.0
 """Less: a slow network looks like an outage. More: no bolt gets a turn meanwhile."""
+CLOSE_SECONDS = 1.0
+"""Until a broker has taken the last acknowledgements. Less: a slow one delivers them again. More: the end of a task is
+held up by a broker that hangs."""
 TAKEN_OVER = 0x8E
 """MQTT's reason code for a session that another client has taken."""
 _BUSY = (0x88, 0x89, 0x97, 0x9F)
@@ -48,9 +51,10 @@ class MqttConnection:
         self._used = time.monotonic()
         self._connected: Any = None  # flags and reason code, once the broker has answered
         self._granted: Any = None  # reason codes of the subscriptions, until they are checked
+        self._has_acked = self._has_answered = False
         self._client = client = self._made(tls)
         client.on_connect, client.on_subscribe = self._on_connect, self._on_subscribe
-        client.on_disconnect = self._on_disconnect
+        client.on_disconnect, client.on_unsubscribe = self._on_disconnect, self._on_unsubscribe
         client.on_message = lambda client, userdata, message: take(message)
         with self._raises_later():
             self._connect()
@@ -98,6 +102,7 @@ class MqttConnection:
 
     def acknowledge(self, mid: int) -> None:
         self._client.ack(mid, 1)
+        self._has_acked = True
 
     def keep_alive(self) -> None:
         """Sends what was not sent yet, and a ping if it is time for one."""
@@ -110,9 +115,27 @@ class MqttConnection:
 
     def close(self, is_over: bool = False) -> None:
         """The broker keeps the session; with MQTT 5 not if it ``is_over``."""
+        if self._has_acked and self.lost is None:
+            self._await_acknowledged()
         has_end = is_over and self._is_v5
         self._client.disconnect(None, self._properties("DISCONNECT", SessionExpiryInterval=0) if has_end else None)
         self._client.loop_write()
+
+    def _await_acknowledged(self) -> None:
+        """Waits until the broker has taken all acknowledgements: if the connection is closed first, it may drop those
+        that it has not read. MQTT answers no acknowledgement, but it answers packets in order: this one ends a
+        subscription that does not exist."""
+        self._has_acked = False
+        self._client.on_message = None  # what still comes stays in the session
+        end = time.monotonic() + CLOSE_SECONDS
+        try:
+            self._client.unsubscribe("pystorm-source/none")
+            while not self._has_answered and self.lost is None and time.monotonic() < end:
+                self.keep_alive()
+                self.wait(0.05)
+                self.read()
+        except (OSError, ValueError) as error:
+            self.lost = str(error)
 
     def later(self, why: object) -> RetryLater:
         return RetryLater(PAUSE_SECONDS, self._said(why))
@@ -198,6 +221,9 @@ class MqttConnection:
 
     def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: list[Any], properties: Any) -> None:
         self._granted = reasons
+
+    def _on_unsubscribe(self, *_: Any) -> None:
+        self._has_answered = True
 
     def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
         if self.lost is None:
