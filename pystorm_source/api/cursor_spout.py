@@ -245,11 +245,9 @@ class _Pages(PolledRows):
         self._emit(new)
 
     def _is_full(self, partition: str, count: int) -> bool:
-        """A page of fewer rows than were asked for is full, too, if the one before had as many: the source gives no
-        more at once."""
         before = self._sizes.get(partition)
         self._sizes[partition] = count
-        return count >= self._spout.page_rows or (count >= LEAST_FULL and count == before)
+        return is_full(count, self._spout.page_rows, before)
 
     def _unseen(self, partition: str, rows: list[Any]) -> list[Any]:
         seen = self._seen.get(partition)
@@ -267,6 +265,12 @@ class _Pages(PolledRows):
         except (TypeError, ValueError, RecursionError):
             name = type(self._spout).__name__
             raise _wrong(name, f"the cursor of {method}() is a JSON value, such as a str or an int", cursor) from None
+
+
+def is_full(count: int, wanted: int, before: int | None) -> bool:
+    """Whether there may be more rows behind a page of so many. One with fewer than were asked for is full, too, if the
+    page before had as many: the source gives no more at once."""
+    return count >= wanted or (count >= LEAST_FULL and count == before)
 
 
 def _wrong(name: str, what: str, value: Any) -> TopologyError:

@@ -1,24 +1,30 @@
-"""``verify_spout``, which holds a PartitionedSpout to the laws of spout_laws.py."""
+"""``verify_spout``, which holds a spout to the laws of its kind: spout_laws.py, cursor_laws.py, queue_laws.py."""
 
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from pystorm_source.api import ComponentSpec, PartitionedSpout
+from pystorm_source.api import ComponentSpec, CursorSpout, PartitionedSpout, QueueSpout
 from pystorm_source.clock import Clock, ManualClock, SystemClock
-from pystorm_source.errors import TopologyError, given
+from pystorm_source.errors import ArgumentError, TopologyError, given
+from pystorm_source.testing import cursor_laws, queue_laws
+from pystorm_source.testing.cursor_laws import CursorTrial
 from pystorm_source.testing.law import (
     Law,
     TimeLimit,
     own_failure,
 )
+from pystorm_source.testing.polled_trial import PolledTrial
+from pystorm_source.testing.queue_laws import QueueTrial
 from pystorm_source.testing.spout_laws import GROWS, GROWS_REMEDY, LAWS, check_growth, same_rows_as
 from pystorm_source.testing.spout_trial import SpoutTrial, driven_by
 
+KINDS = (PartitionedSpout, CursorSpout, QueueSpout)
+
 
 def verify_spout(
-    spout: type[PartitionedSpout] | ComponentSpec,
+    spout: type[PartitionedSpout | CursorSpout | QueueSpout] | ComponentSpec,
     config: Mapping[str, Any] | None = None,
     *,
     clock: Clock | None = None,
@@ -27,29 +33,33 @@ def verify_spout(
     most_offsets: int = 10_000,
     timeout: float = 60.0,
 ) -> None:
-    """Holds a PartitionedSpout to the laws that exactly-once reading relies on; returns if it keeps all of them.
+    """Holds a spout to the laws that exactly-once reading relies on; returns if it keeps all of them.
 
-    Among them: a range reads the same again, in any instance; ranges that meet are the whole; a reader that starts at
-    any offset goes on there; ``split``, ``align`` and ``snapshot`` are pure; heads never go backwards; a run that
-    breaks off can be closed.
+    Among those of a PartitionedSpout: a range reads the same again, in any instance; ranges that meet are the whole; a
+    reader that starts at any offset goes on there; ``split``, ``align`` and ``snapshot`` are pure; heads never go
+    backwards; a run that breaks off can be closed. Of a CursorSpout: the cursor moves with the rows; a fresh instance
+    goes on from any cursor; a page that is not full is the last one. Of a QueueSpout: each message has a key, which
+    stays the same when it is delivered again; what is acknowledged does not come again. It takes the messages out of
+    the queue.
 
     Args:
-        spout (type[PartitionedSpout] | ComponentSpec): the class, or its spec. Its source holds a few dozen tuples,
-            and no other process writes to it.
+        spout (type[PartitionedSpout | CursorSpout | QueueSpout] | ComponentSpec): the class, or its spec. Its source
+            holds a few dozen tuples, and no other process writes to it or reads its queue.
         config (Mapping[str, Any]): as the reader's options. Defaults to None.
         clock (Clock): for a spout that has a ``clock``. Defaults to a ManualClock that stands still at the present.
-        grow (Callable): adds tuples to the source; called once, and checked: what was there stays as it is. Defaults
-            to None.
+        grow (Callable): adds tuples to the source; called once, and checked: what was there stays as it is, what is new
+            lies behind it. Not of a QueueSpout. Defaults to None.
         same_as (type[PartitionedSpout] | ComponentSpec): another reader of the source, which gives the same rows, such
-            as one with ``next_tuple`` for one with ``next_batch``. Defaults to None.
-        most_offsets (int): of each partition, counted from its first one; only 8 partitions are read. Defaults to
-            10000.
+            as one with ``next_tuple`` for one with ``next_batch``. Only of a PartitionedSpout. Defaults to None.
+        most_offsets (int): of each partition, counted from its first one (rows, of a spout without offsets); only 8
+            partitions are read. Defaults to 10000.
         timeout (float): seconds of the machine's clock for all of it. Defaults to 60.0.
 
     Raises:
         ContractBroken: a law is broken; names law, partition, offsets, what was expected and found, and the remedy.
         TupleFailed: the spout raised when it was first started, asked or read; its cause is the spout's own exception.
-        TopologyError: it is no PartitionedSpout, or not one that can run.
+        TopologyError: it is a spout of another kind, or not one that can run.
+        ArgumentError: ``same_as`` or ``grow`` for a spout that has no such law.
         OptionError: a wrong option.
 
     Example:
@@ -72,8 +82,17 @@ def verify_spout(
     clock = clock or ManualClock(SystemClock().wall())
     spec = _spec_of(spout)
     name = spec.component_cls.__name__
+    if not issubclass(spec.component_cls, PartitionedSpout):
+        if same_as is not None or (grow is not None and issubclass(spec.component_cls, QueueSpout)):
+            raise ArgumentError(
+                f"{name}: same_as is for a PartitionedSpout, grow also for a CursorSpout. "
+                f"Given: same_as={given(same_as)}, grow={given(grow)}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        _verify_polled(spec, config, clock, grow, most_offsets, timeout)
+        return
     with TimeLimit(name, timeout) as limit:
-        trial = limit.call(lambda: _trial_of(spec, config, clock, most_offsets))
+        trial = limit.call(lambda: _made(spec, lambda: SpoutTrial(driven_by(spec, config, clock), most_offsets)))
         for law in LAWS:
             limit.call(partial(trial.judge, law))
         if same_as is not None:
@@ -85,20 +104,42 @@ def verify_spout(
             limit.call(lambda: trial.judge(Law(GROWS, GROWS_REMEDY, lambda trial: check_growth(trial, *before))))
 
 
-def _trial_of(spec: ComponentSpec, config: Mapping[str, Any] | None, clock: Clock, most_offsets: int) -> SpoutTrial:
+def _verify_polled(
+    spec: ComponentSpec,
+    config: Mapping[str, Any] | None,
+    clock: Clock,
+    grow: Callable[[], None] | None,
+    most_rows: int,
+    timeout: float,
+) -> None:
+    __tracebackhide__ = True
+    kind: type[PolledTrial] = CursorTrial
+    laws = cursor_laws.LAWS
+    if issubclass(spec.component_cls, QueueSpout):
+        kind, laws = QueueTrial, queue_laws.LAWS
+    with TimeLimit(spec.component_cls.__name__, timeout) as limit:
+        trial = limit.call(lambda: _made(spec, lambda: kind(spec, config, clock, most_rows, limit)))
+        for law in laws:
+            limit.call(partial(trial.judge, law))
+        if grow is not None:
+            grow()
+            limit.call(lambda: trial.judge(Law(cursor_laws.GROWS, cursor_laws.GROWS_REMEDY, cursor_laws.check_growth)))
+
+
+def _made(spec: ComponentSpec, make: Callable[[], Any]) -> Any:
     try:
-        return SpoutTrial(driven_by(spec, config, clock), most_offsets)
+        return make()
     except Exception as error:
         failed = own_failure(spec.label, error)
         raise failed from failed.__cause__
 
 
 def _spec_of(spout: Any) -> ComponentSpec:
-    spec = spout.spec() if isinstance(spout, type) and issubclass(spout, PartitionedSpout) else spout
-    if not isinstance(spec, ComponentSpec) or not issubclass(spec.component_cls, PartitionedSpout):
+    spec = spout.spec() if isinstance(spout, type) and issubclass(spout, KINDS) else spout
+    if not isinstance(spec, ComponentSpec) or not issubclass(spec.component_cls, KINDS):
         raise TopologyError(
-            "verify_spout takes a PartitionedSpout: the class or its spec. A Spout without offsets promises nothing "
-            f"that could be read twice. Given: {given(spout)}",
+            "verify_spout takes a PartitionedSpout, a CursorSpout or a QueueSpout: the class or its spec. Another "
+            f"spout promises nothing that could be read twice. Given: {given(spout)}",
             code="PYSTORM_INVALID_ARGUMENT",
         )
     return copy.copy(spec)

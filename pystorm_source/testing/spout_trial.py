@@ -1,25 +1,17 @@
 """One PartitionedSpout on trial: what is read of it, and how what was found is compared."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import Any, NoReturn
+from typing import Any
 
 from pystorm_source.api import ComponentSpec, Snapshot
 from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock
-from pystorm_source.errors import ContractBroken, TupleFailed, UsageError, given
-from pystorm_source.errors.user_frames import trim
+from pystorm_source.errors import given
 from pystorm_source.options import parse
 from pystorm_source.testing.driven import Driven, Row
-from pystorm_source.testing.law import (
-    Law,
-    broken,
-    cause_of,
-    difference,
-    law_of_error,
-    own_failure,
-    raised,
-)
+from pystorm_source.testing.law import difference
+from pystorm_source.testing.trial import Trial
 
 MOST_PARTITIONS = 8
 """Partitions that are read. Fewer: a fault of one partition alone is missed. More: the check takes longer."""
@@ -36,48 +28,17 @@ def driven_by(spec: ComponentSpec, config: Mapping[str, Any] | None, clock: Cloc
     return driven
 
 
-class SpoutTrial:
-    """One spout over a source that stands still."""
+class SpoutTrial(Trial):
+    """One PartitionedSpout."""
 
     def __init__(self, driven: Driven, most_offsets: int = 10_000):
-        self.driven = driven
+        super().__init__(driven)
         self.most_offsets = most_offsets
-        self._law: Law | None = None
         self._wholes: dict[str, Rows] = {}
-
-    def judge(self, law: Law) -> None:
-        """Raises ContractBroken if the spout breaks this law, or raises while it is looked at; TupleFailed if it raises
-        when it is first asked or read."""
-        self._law = law
-        try:
-            law.check(self)
-        except (ContractBroken, TupleFailed, UsageError):
-            raise
-        except Exception as error:
-            self._raise("", "no exception", raised(error), error)
-
-    def broken(self, place: str, expected: str, found: str) -> NoReturn:
-        self._raise(place, expected, found, None)
-
-    def _raise(self, place: str, expected: str, found: str, cause: BaseException | None) -> NoReturn:
-        assert self._law is not None
-        says, remedy = (law_of_error(cause) if cause is not None else None) or (self._law.says, self._law.remedy)
-        own = None if cause is None else trim(cause_of(cause))
-        raise broken(self.driven.cls.__name__, says, place, expected, found, remedy) from own
 
     def snapshot(self) -> Snapshot:
         """What the driver sees before it has planned anything."""
         return self.driven.driver.snapshot({}, {})
-
-    def first(self, call: Callable[[], Any], place: str = "") -> Any:
-        """The result of a first call: what the spout raises there, as TupleFailed, breaks no law."""
-        try:
-            return call()
-        except Exception as error:
-            if isinstance(error, ContractBroken) or law_of_error(error) is not None:
-                raise
-            failed = own_failure(self.driven.component.name, error, place)
-            raise failed from failed.__cause__
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:

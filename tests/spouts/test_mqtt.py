@@ -16,7 +16,9 @@ from pystorm_source.errors import OptionError, TupleFailed
 from pystorm_source.journal.writer import BatchWriter
 from pystorm_source.options import parse
 from pystorm_source.spouts import MqttSpout, mqtt_connection
+from pystorm_source.spouts.mqtt_options import MqttOptions
 from pystorm_source.spouts.mqtt_session import MqttSession
+from pystorm_source.testing import verify_spout
 from testbed.certificates import self_signed
 from testbed.mosquitto_server import mosquitto_binary, mosquitto_server
 from tests.channel.reports.made_reports import wait_until
@@ -536,3 +538,28 @@ def test_a_killed_task_and_a_broker_that_restarts_double_and_lose_nothing(spark,
             world.close()
         assert running.exception() is None
         assert sorted(int(payload) for (payload,) in query.rows) == list(range(60))
+
+
+def test_what_is_acknowledged_right_before_the_end_does_not_come_again(world, tmp_path):
+    given = parse(MqttOptions, {key: each for key, each in options(world, tmp_path).items() if key.startswith("mqtt.")})
+    made = lambda: MqttSession(given, logging.getLogger("test"), lambda: True)  # noqa: E731
+    session = made()
+    session.receive(1, 0.1)
+    session.close()
+    for _ in range(20):
+        world.put(*range(50))
+        session, found = made(), []
+        while len(found) < 50:
+            found += session.receive(50, 1.0)
+        session.acknowledge(found)
+        session.close()
+        assert [receipt.message.dup for receipt in found] == [False] * 50
+
+
+def test_it_keeps_the_laws_of_queues(world, tmp_path):
+    given = {key: value for key, value in options(world, tmp_path).items() if key.startswith("mqtt.")}
+    subscribed = MqttSession(parse(MqttOptions, given), logging.getLogger("test"), lambda: True)
+    assert subscribed.receive(1, 1.0) == []  # the broker keeps a session from here on
+    subscribed.close()
+    world.put(*range(23))
+    verify_spout(MqttSpout, given)

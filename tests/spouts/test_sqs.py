@@ -10,6 +10,7 @@ from pystorm_source.api.queue_spout import QueueSpout
 from pystorm_source.errors import OptionError, TupleFailed
 from pystorm_source.journal.writer import BatchWriter
 from pystorm_source.spouts import SqsSpout
+from pystorm_source.testing import verify_spout
 from testbed.sqs_server import REGION, SqsServer, sqs_server
 from tests.channel.reports.made_reports import wait_until
 from tests.source.queries import Query
@@ -320,3 +321,11 @@ def test_a_task_that_is_killed_before_it_deletes_makes_no_second_row(spark, make
         running.stop()
     assert running.exception() is None
     assert sorted(int(body) for (body,) in query.rows) == list(range(70))
+
+
+def test_it_keeps_the_laws_of_queues(make, tmp_path):
+    queue = make()
+    queue.put(*range(23))
+    given = {key: value for key, value in options(queue, tmp_path).items() if key.startswith("sqs.")}
+    verify_spout(SqsSpout, given)
+    assert queue.left == (0, 0)

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from pystorm_source.errors import OptionError, SchemaError, TupleFailed
-from pystorm_source.testing import run_topology
+from pystorm_source.testing import run_topology, verify_spout
 from tests.source.spark_calls import Checkpoint, Run
 from tests.spouts.http.api import PAGINGS, Desk, Enduring, Rows, api, options
 
@@ -218,3 +218,10 @@ def test_a_row_that_does_not_fit_fails_or_is_left_out(server):
     with pytest.raises((SchemaError, TupleFailed), match="does not fit `outputs`.*'?two"):
         run_topology(Rows, config=options(server))
     assert run_topology(Enduring, config=options(server)).rows("rows") == [(1, "1"), (3, "3")]
+
+
+@pytest.mark.parametrize("paging", PAGINGS)
+def test_it_keeps_the_laws_of_cursors(server, paging):
+    server.most = 10
+    server.fill(37)
+    verify_spout(Rows.rows, options(server, paging), grow=lambda: server.fill(5))
