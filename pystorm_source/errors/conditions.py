@@ -245,8 +245,8 @@ CONDITIONS: dict[Code, Condition] = {
         "CheckpointError",
         "An offset in the checkpoint was damaged or edited, or the checkpoint is an old copy: it ends before tuples "
         "that the journal has deleted because they were finished.",
-        "Bring the files back from a newer copy, or start again with another `checkpointLocation` and, if there is one, "
-        "another journal (`docs/DEPLOY.md`).",
+        "Bring the files back from a newer copy, or start again with another `checkpointLocation` and, if there is "
+        "one, another journal (`docs/DEPLOY.md`).",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
         "PystormError",

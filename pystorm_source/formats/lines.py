@@ -64,7 +64,7 @@ class TextDecoder:
             ) from None
 
     def decode_lines(self, data: bytes) -> str:
-        """The text of several lines. Raises Malformed as ``decode``, and if the lines are to be decoded one by one: some
+        """The text of several lines. Raises Malformed as ``decode``, and if the lines must be decoded one by one: some
         codecs of Python take the newline behind an invalid byte for a part of it."""
         text = self.decode(data)
         if not (self.single_byte or self.marked) and text.count("\n") != data.count(b"\n"):
