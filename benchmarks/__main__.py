@@ -13,7 +13,7 @@ from benchmarks.harness.record import table
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs what the command line asks for; 0, or 2 if it asks for something unknown."""
+    """Runs what the command line asks for. Returns 0, or 2 if it asks for something unknown."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="?", help="the benchmark to run")
     parser.add_argument("--list", action="store_true", help="the benchmarks that there are")

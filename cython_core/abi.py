@@ -12,7 +12,7 @@ def require(module: str, version: str, abi: str) -> None:
         abi: ``cython_core.sources.abi`` of the declarations that it was compiled against.
 
     Raises:
-        ImportError: version or declarations are others than those of the installed core.
+        ImportError: the version or the declarations differ from the installed core.
     """
     if (version, abi) == (build_info.VERSION, build_info.ABI):
         return

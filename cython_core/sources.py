@@ -12,7 +12,7 @@ def sources(directory: str | Path) -> list[Path]:
 def digest(directory: str | Path) -> str:
     """Digest of the sources under ``directory`` (16 hex digits).
 
-    Empty if there is no ``.pyx``: an installed wheel holds none, so there is nothing to be stale against.
+    Empty without a ``.pyx``, as in an installed wheel: nothing can be stale there.
     """
     root = Path(directory)
     found = sources(root)
@@ -24,7 +24,7 @@ def digest(directory: str | Path) -> str:
 def abi(directory: str | Path) -> str:
     """Digest of the declarations under ``directory`` (16 hex digits): every ``.pxd`` and C header.
 
-    Other modules are compiled against them; an installed wheel holds them, too.
+    Other modules are compiled against them; an installed wheel contains them, too.
     """
     root = Path(directory)
     return _digest([path for path in sources(root) if path.suffix in {".pxd", ".h"}], root)

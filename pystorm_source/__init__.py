@@ -1,7 +1,7 @@
 """Storm-style topologies in Python as a streaming data source for Spark.
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
-Importing this package imports neither pyspark nor numpy and pyarrow: the first name that is used imports what it needs.
+Importing this package does not import pyspark, numpy or pyarrow: the first name that you use imports what it needs.
 ``apply``, ``counts_of``, ``dead_letters``, ``redrive_rows``, ``register``, ``read_stream``, ``read``, ``await_query``,
 ``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` need pyspark.
 """
@@ -134,8 +134,8 @@ NOT_SHOWN = {
     "TupleList",
     "persistent_aggregate",
 }
-"""Importable as the others, and left out of what a notebook completes: names that only code for streamparse has, types
-that a topology does not need to name, and what belongs to the room ``states``."""
+"""Importable like the others, but left out of a notebook's completion: names that only code for streamparse uses, types
+that a topology does not need to name, and the room ``states``."""
 
 _API = "pystorm_source.api"
 _OPERATOR = "pystorm_source.operator"
@@ -162,13 +162,13 @@ _HOMES = {
     "stacks": f"{_QUERY}.stacks",
     "ui": f"{_QUERY}.ui",
 }
-"""The module that has a name of ``__all__``; the API has all others."""
+"""The module of each name of ``__all__`` that the API does not have."""
 _MODULES = ("api", "clock", "errors", "exceptions", "limits", "options")
-"""Of this package, usable behind ``import pystorm_source`` alone: ``pystorm_source.errors.DataLossError``."""
+"""Modules that ``import pystorm_source`` is enough for: ``pystorm_source.errors.DataLossError``."""
 
 
 def __dir__() -> list[str]:
-    """What a user writes with: neither the modules that are imported by now nor what this one needs."""
+    """The names for users: neither the modules that are imported by now nor what this one needs."""
     return [name for name in __all__ if name not in NOT_SHOWN]
 
 

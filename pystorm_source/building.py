@@ -1,4 +1,4 @@
-"""Builds modules of compiled components: what the ``setup.py`` of a user's package asks for."""
+"""Builds modules of compiled components, for the ``setup.py`` of a user's package."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ def extensions(sources: str | Sequence[str], **options: Any) -> "list[Extension]
 
     Args:
         sources (str | list[str]): paths or patterns of ``.pyx`` files, below the folder of ``setup.py``.
-        options (Any): more of Cython's ``cythonize``, such as ``compiler_directives`` or ``annotate``.
+        options (Any): further options of Cython's ``cythonize``, such as ``compiler_directives`` or ``annotate``.
 
     Returns:
         list[Extension]: for ``setup(ext_modules=…)``.

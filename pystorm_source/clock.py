@@ -39,7 +39,7 @@ class SystemClock:
         return time.monotonic()
 
     def wall(self) -> float:
-        """For what is shown or compared with the world.
+        """For times that are shown or compared with external ones.
 
         Returns:
             float: seconds since 1970, UTC.
@@ -61,7 +61,7 @@ def processor_seconds() -> float:
 
 
 class ManualClock:
-    """A clock for tests: it stands still until it is advanced. A sleep advances it.
+    """A clock for tests: it moves only when it is advanced. A sleep advances it.
 
     Args:
         now (float): what it shows, in seconds. Defaults to 0.0.

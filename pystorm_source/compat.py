@@ -9,7 +9,7 @@ from typing import Any
 
 from pystorm_source.errors import AttributeMissingError, UsageError
 
-# The names that they have → the modules of ours that stand for them.
+# Their module names → our modules that stand for them.
 ALIASES = {
     "streamparse": "pystorm_source",
     "streamparse.bolt": "pystorm_source.bolt",
@@ -34,13 +34,13 @@ _PACKAGES = ("streamparse", "pystorm")
 
 
 class _Alias(ModuleType):
-    """One of their modules: the public names of ours, and their submodules that there are."""
+    """One of their modules: the public names of our module, and the submodules in ALIASES."""
 
     __path__: list[str]
 
     def __init__(self, name: str, ours: ModuleType):
         super().__init__(name, f"{name}, as {ours.__name__} stands for it.")
-        # Empty: an import of a submodule that is not in ALIASES fails instead of loading a file of ours twice.
+        # Empty: an import of a submodule that is not in ALIASES fails instead of loading one of our files twice.
         self.__path__ = []
         self.__dict__.update({public: getattr(ours, public) for public in _public(ours)})
 

@@ -11,8 +11,8 @@ def prepare_spark(local: bool = False) -> Java:
     True
 
     Args:
-        local: all runs on this machine. Then Spark's Python processes may be started by ``pystorm-python``, which lies
-            beside this Python and starts two to three times as quickly (docs/DEPLOY.md).
+        local: everything runs on this machine. Then ``pystorm-python``, which is next to this Python, may start Spark's
+            Python processes, two to three times as quickly (docs/DEPLOY.md).
 
     Raises:
         WorldError: there is no Java >= 17; the message says how to get one.

@@ -1,4 +1,4 @@
-"""The names that pystorm users import from ``.exceptions``, and what a bolt raises to say what becomes of a tuple."""
+"""The names that pystorm users import from ``.exceptions``, and what a bolt raises to decide a tuple's fate."""
 
 from cython_core.routing.failure_kinds import Hopeless, RetryLater
 from pystorm_source.errors import StormWentAwayError

@@ -1,8 +1,8 @@
 """What each rule of the admission controller is worth: ``python -m testbed.ablation [RULE ...]``.
 
-Every scenario of ``testbed.simulate`` but the largest is played with all rules, and without one after the other. A
-rule is worth the share of the score (``testbed.simulate.score``) that is lost without it: on average over the
-scenarios, and in the one that needs it most. A rule that no scenario needs for 5 % is to be deleted.
+Plays every scenario of ``testbed.simulate`` except the largest with all rules, and without each rule in turn. A rule is
+worth the share of the score (``testbed.simulate.score``) that is lost without it: on average over the scenarios, and in
+the one that needs it most. Delete a rule if every scenario loses less than 5 % without it.
 """
 
 import argparse

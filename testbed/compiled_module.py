@@ -21,7 +21,7 @@ setup(ext_modules=building.extensions({source!r}, build_dir="c"))
 
 
 def built(source: Path, before: str = "") -> Path:
-    """The compiled module of that source. ``before``: Python that its setup.py runs first."""
+    """Returns the compiled module of that source. ``before``: Python code that its setup.py runs first."""
     text = SETUP.format(before=before, source=source.name)
     key = hashlib.sha256("\0".join([text, source.read_text(), build_info.SOURCES, build_info.ABI]).encode()).hexdigest()
     folder = ROOT / "build/compiled-modules" / key[:16]
@@ -40,7 +40,7 @@ def built(source: Path, before: str = "") -> Path:
 
 
 def compiled(source: Path) -> ModuleType:
-    """The same, imported under the name of the source, as the processes of a run would."""
+    """Returns the same module, imported under the source's name, like in the processes of a run."""
     made = built(source)
     if source.stem not in sys.modules:
         spec = importlib.util.spec_from_file_location(source.stem, made)

@@ -1,9 +1,9 @@
-"""A local HTTP service that does what it is asked for once a key, counts every call, and can be made to behave badly.
+"""A local HTTP service that performs an effect once per key, counts every call, and can be made to behave badly.
 
-``POST /effects`` with the header ``Idempotency-Key`` does the effect of that key, at most once. Every call is a line of
-``calls.log``: time, status, key; effects are read back from there by a service that is started anew. What it does is in
-``behaviour.json``, which a test may change at any time: see ``Behaviour``. On a busy machine it is itself stopped at
-times, and counts calls late: ``late.log`` says when it went on, and after how long.
+``POST /effects`` with the header ``Idempotency-Key`` performs the effect of that key, at most once. Every call is a
+line of ``calls.log``: time, status, key; a restarted service reads its effects back from there. ``behaviour.json``,
+which a test may change at any time, says what it does: see ``Behaviour``. A busy machine sometimes stops the service
+itself, which then counts calls late: ``late.log`` says when it continued, and after how long.
 
     python -m testbed.effects_service FOLDER [PORT]
 """
@@ -32,9 +32,9 @@ BEAT_SECONDS, LATE_SECONDS = 0.005, 0.015
 
 @dataclass
 class Behaviour:
-    """``fails``: share of calls that get a 500, half of them behind their effect. ``seconds``: until an answer.
-    ``capacity``: calls of a second; those above it get a 429 and are to come again after ``retry_after`` seconds; 0:
-    any number. ``down``: every call gets a 503. ``hangs``: none is answered."""
+    """``fails``: share of calls that get a 500, half of them after their effect. ``seconds``: until an answer.
+    ``capacity``: calls per second; further ones get a 429 and must retry after ``retry_after`` seconds; 0: any
+    number. ``down``: every call gets a 503. ``hangs``: no call is answered."""
 
     fails: float = 0.0
     seconds: float = 0.0
@@ -69,7 +69,7 @@ class _Service:
         return web.json_response({"key": key}, status=status, headers=headers)
 
     def _decide(self, now: float, key: str) -> tuple[int, bool]:
-        """Status, and whether the effect is done by this call."""
+        """Returns the status, and whether this call performs the effect."""
         behaviour = self._look(now)
         fresh = key not in self._done
         while self._recent and self._recent[0] <= now - 1:
@@ -90,7 +90,7 @@ class _Service:
         return self._behaviour
 
     async def beat(self) -> None:
-        """Notes when it was stopped."""
+        """Records when the machine stopped it."""
         clock = asyncio.get_running_loop().time
         with (self._folder / LATE).open("a", buffering=1) as log:
             while True:
@@ -111,7 +111,7 @@ class Call:
 
 
 def calls_of(folder: Path) -> list[Call]:
-    """All calls so far, in order."""
+    """Returns all calls so far, in order."""
     path = folder / LOG
     lines = path.read_text().splitlines() if path.exists() else []
     parts = (line.split(" ", 3) for line in lines)
@@ -127,13 +127,13 @@ class Service:
         self._process: subprocess.Popen[bytes] | None = None
 
     def behave(self, **behaviour: object) -> None:
-        """From now on as ``Behaviour`` says."""
+        """Sets the ``Behaviour`` from now on."""
         text = json.dumps(asdict(Behaviour(**behaviour)))  # type: ignore[arg-type]
         (self.folder / "new").write_text(text)
         (self.folder / "new").rename(self.folder / BEHAVIOUR)
 
     def start(self) -> None:
-        """At the port that it had, if it had one. Returns when it listens."""
+        """Starts the service, at its previous port if it had one. Returns once it listens."""
         port = self.url.rpartition(":")[2] or "0"
         (self.folder / PORT).unlink(missing_ok=True)
         command = [sys.executable, "-m", "testbed.effects_service", str(self.folder), port]
@@ -147,12 +147,12 @@ class Service:
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """The id of its process."""
         assert self._process is not None
         return self._process.pid
 
     def kill(self) -> None:
-        """As the machine's fault: -9."""
+        """Kills it with -9, as if the machine failed."""
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
@@ -164,20 +164,20 @@ class Service:
 
     @property
     def late(self) -> list[tuple[float, float]]:
-        """When it went on after it was stopped, and for how many seconds it had been."""
+        """Each time that it continued after being stopped, and for how many seconds it was."""
         path = self.folder / LATE
         lines = path.read_text().splitlines() if path.exists() else []
         return [(float(at), float(seconds)) for at, _, seconds in (line.partition(" ") for line in lines)]
 
     @property
     def effects(self) -> Counter[str]:
-        """Key → how often its effect was done."""
+        """Key → how often its effect was performed."""
         return Counter(call.key for call in self.calls if call.done)
 
 
 @contextmanager
 def effects_service(folder: Path, **behaviour: object) -> Iterator[Service]:
-    """A service in a process of its own, while the block runs."""
+    """Runs a service in a separate process while the block runs."""
     folder.mkdir(exist_ok=True)
     service = Service(folder)
     service.behave(**behaviour)

@@ -1,4 +1,4 @@
-"""A real Kafka for tests and benchmarks: the released broker in a JVM of its own, on the loopback interface.
+"""A real Kafka for tests and benchmarks: the released broker in its own JVM, on the loopback interface.
 
     with kafka_cluster(folder) as cluster:
         cluster.bootstrap                      # "127.0.0.1:41234"
@@ -6,12 +6,12 @@
         cluster.brokers[0].kill()              # -9
         cluster.brokers[0].start()             # same port, same data
 
-``secured``: the first broker listens where a password (``SASL``), a token (``OAUTH``) and a certificate (``TLS``) are
-needed, too, with ``USER`` and ``PASSWORD``, any token that is not signed, or what ``tls`` says.
+``secured``: the first broker also has listeners that need a password (``SASL``), a token (``OAUTH``) or a certificate
+(``TLS``): ``USER`` and ``PASSWORD``, any unsigned token, or the properties ``tls``.
 
-KRaft: the first broker is the controller, too. Brokers end with the context, and also when the process that started
-them is killed: the kernel ends them then (``PR_SET_PDEATHSIG``, by ``setpriv``). The jars come by Maven into the
-ignored folder ``.peers/``.
+KRaft: the first broker is also the controller. Brokers end with the context. If the process that started them is
+killed, the kernel ends them (``PR_SET_PDEATHSIG``, by ``setpriv``). Maven fetches the jars into the ignored folder
+``.peers/``.
 """
 
 import os
@@ -41,11 +41,11 @@ BROKER = Jar("org.apache.kafka", "kafka_2.13", "4.1.1")
 STARTING_SECONDS = 150
 USER, PASSWORD = "reader", "correct-horse"
 CLUSTER_ID = "pystorm-tests-kafka-01"
-# Order: the kernel is asked for the signal first, then whether the parent, the first argument, is still there.
+# Order: first ask the kernel for the signal, then check that the parent, the first argument, still exists.
 DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
 JVM = ("-Xmx384m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
-# Small and quick: one partition for each of Kafka's own topics, a log cleaner that looks often, no waiting for members.
+# Small and quick: one partition for each of Kafka's own topics, a log cleaner that runs often, no waiting for members.
 SETTINGS = {
     "offsets.topic.num.partitions": 1,
     "offsets.topic.replication.factor": 1,
@@ -72,7 +72,7 @@ SETTINGS = {
 
 
 class KafkaBroker:
-    """One broker process; ``port`` and data stay the same from start to start."""
+    """One broker process; ``port`` and data survive restarts."""
 
     def __init__(self, node: int, folder: Path, controller: str, jars: Path, is_controller: bool, secured: bool):
         self.node = node
@@ -103,11 +103,11 @@ class KafkaBroker:
             **(_secured(folder) if secured else {}),
         }
         _write_properties(self.folder / "server.properties", settings)
-        # What `kafka-storage format` would write, in a JVM less.
+        # What `kafka-storage format` would write, without another JVM.
         _write_properties(data / "meta.properties", {"version": 1, "cluster.id": CLUSTER_ID, "node.id": node})
 
     def start(self) -> None:
-        """Starts the process; ``KafkaCluster.wait`` says when it answers. It ends with the thread that calls this."""
+        """Starts the process; ``KafkaCluster.wait`` returns once it answers. It ends with the calling thread."""
         java = ensure_java().home / "bin" / "java"
         command = [*DIES_WITH_PARENT, str(os.getpid()), str(java), *JVM, "-cp", f"{self._jars}/*", "kafka.Kafka"]
         with open(self.folder / "broker.log", "ab") as log:
@@ -128,11 +128,11 @@ class KafkaBroker:
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """Ends it as a power cut would, and waits until it is gone."""
+        """Kills it like a power cut, and waits until it is gone."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ends it in order; after 20 seconds by force."""
+        """Shuts it down cleanly; after 20 seconds by force."""
         self._end(signal.SIGTERM)
 
     def _end(self, how: int) -> None:
@@ -175,11 +175,11 @@ class KafkaCluster:
 
     @property
     def tls(self) -> dict[str, str]:
-        """What a client of the listener ``TLS`` needs: the broker's certificate, and one of its own."""
+        """Properties for a client of the listener ``TLS``: the broker's certificate and the client's."""
         return {"ssl.ca.location": str(self.folder / "broker.pem"), **certified(self.folder / "client.pem")}
 
     def wait(self) -> None:
-        """Until every broker that runs is a member. Raises RuntimeError with its log if it does not become one."""
+        """Waits until every running broker is a member. Raises RuntimeError with the log of one that does not join."""
         end = time.monotonic() + STARTING_SECONDS
         while True:
             alive = [broker for broker in self.brokers if broker.alive()]
@@ -192,7 +192,7 @@ class KafkaCluster:
                 raise RuntimeError(f"no Kafka here; log: {self.brokers[0].log()}")
 
     def stop(self) -> None:
-        # By force: nothing of it is needed any more.
+        # By force: nothing is needed any more.
         for broker in self.brokers:
             broker.kill()
 
@@ -213,7 +213,7 @@ class KafkaCluster:
             assert time.monotonic() < end, f"{topic} has no leaders"
 
     def delete(self, topic: str) -> None:
-        """Deletes a topic and waits until no broker knows it any more."""
+        """Deletes a topic and waits until no broker knows it."""
         self.admin.delete_topics([topic])[topic].result(20)
         end = time.monotonic() + 20
         while topic in self.admin.list_topics(timeout=10).topics:
@@ -232,17 +232,17 @@ def kafka_cluster(folder: Path, brokers: int = 1, secured: bool = False) -> Iter
 
 
 def certified(pem: Path) -> dict[str, str]:
-    """The properties of a client that has this certificate and its key."""
+    """Returns the properties of a client with this certificate and its key."""
     return {"ssl.certificate.location": str(pem), "ssl.key.location": str(pem)}
 
 
 def _secured(folder: Path) -> dict[str, object]:
-    """Settings of the listeners that need a password, a token and a certificate."""
+    """Returns the settings of the listeners that need a password, a token or a certificate."""
     module = "org.apache.kafka.common.security"
     sasl, oauth, tls = "listener.name.sasl.", "listener.name.oauth.", "listener.name.tls."
     return {
         f"{oauth}sasl.enabled.mechanisms": "OAUTHBEARER",
-        # Without a class that validates them, Kafka takes tokens without a signature.
+        # Without a validating class, Kafka accepts unsigned tokens.
         f"{oauth}oauthbearer.sasl.jaas.config": f"{module}.oauthbearer.OAuthBearerLoginModule required "
         'unsecuredLoginStringClaim_sub="broker";',
         f"{sasl}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path(__file__).resolve().parent.parent / ".peers"
-"""For the peers of benchmarks that are no jars, too."""
+"""Also for peers of benchmarks that are not jars."""
 
 
 class PeerMissing(Exception):
-    """The peer cannot be had here; says why."""
+    """The peer is unavailable here; says why."""
 
 
 class Jar(NamedTuple):
@@ -21,21 +21,21 @@ class Jar(NamedTuple):
     name: str
     version: str
     alone: bool = False
-    """Whether it is fetched without what it needs."""
+    """Whether to fetch it without its dependencies."""
 
     def as_dependency(self) -> str:
-        """Its entry in a pom."""
+        """Returns its entry in a pom."""
         return _DEPENDENCY.format(self.group, self.name, self.version, _ALONE if self.alone else "")
 
 
 def java_jars(*jars: Jar) -> Path:
-    """The folder that holds these jars and what they need. Raises PeerMissing."""
+    """Returns the folder with these jars and their dependencies. Raises PeerMissing."""
     digest = hashlib.sha256(repr(jars).encode()).hexdigest()[:12]
     return fetched(jars[0].name, digest, jars) / "jars"
 
 
 def fetched(name: str, digest: str, jars: tuple[Jar, ...], *commands: list[str]) -> Path:
-    """The folder into which Maven has copied these jars, and where the commands were run after it."""
+    """Returns the folder where Maven put these jars, and where the commands ran afterwards."""
     home = FOLDER / f"{name}-{digest}"
     if not (home / ".ready").exists():
         shutil.rmtree(home, ignore_errors=True)
@@ -63,6 +63,6 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 
 
 def last_line(text: str) -> str:
-    """What a program that failed says at last."""
+    """Returns the last line of a failed program's output."""
     lines = [line for line in text.strip().splitlines() if line]
     return lines[-1] if lines else "no reason given"

@@ -5,7 +5,7 @@ with mosquitto_server(folder) as server:
     server.stop()
     server.start()                   # same port, same sessions
 
-It ends with the context, and also when the process that started it is killed.
+It ends with the context, or when the process that started it is killed.
 """
 
 import os
@@ -26,12 +26,12 @@ LIMITS = ("max_queued_messages 0", "set_tcp_nodelay true")
 
 
 def mosquitto_binary() -> str | None:
-    """Its path; Debian puts it where only root looks."""
+    """Returns its path; Debian installs it where only root looks."""
     return shutil.which("mosquitto", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
 
 
 class MosquittoServer:
-    """``settings``: lines of mosquitto.conf; without any, everyone may do everything."""
+    """``settings``: lines of mosquitto.conf; without them, every client may do everything."""
 
     def __init__(self, folder: Path, binary: str, settings: tuple[str, ...]):
         self.port = free_port()
@@ -53,7 +53,7 @@ class MosquittoServer:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """In order: it writes its sessions to the disk."""
+        """Stops it cleanly: it writes its sessions to disk."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait(20)
@@ -73,7 +73,7 @@ class MosquittoServer:
 
 @contextmanager
 def mosquitto_server(folder: Path, *settings: str) -> Iterator[MosquittoServer]:
-    """A new one, empty. Raises RuntimeError if there is no mosquitto."""
+    """Runs a new, empty one. Raises RuntimeError without mosquitto."""
     binary = mosquitto_binary()
     if binary is None:
         raise RuntimeError("no mosquitto: apt-get install mosquitto")

@@ -5,7 +5,7 @@ with nats_server(folder) as server:
     server.kill()                    # -9
     server.start()                   # same port, same data: what it has acknowledged is on disk
 
-It ends with the context, and also when the process that started it is killed.
+It ends with the context, or when the process that started it is killed.
 """
 
 import json
@@ -28,7 +28,7 @@ STARTING_SECONDS = 20
 
 
 class NatsServer:
-    """``settings``: further ones of the server's configuration, such as ``{"authorization": {"token": "x"}}``."""
+    """``settings``: more configuration of the server, such as ``{"authorization": {"token": "x"}}``."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]):
         self.port = free_port()
@@ -58,7 +58,7 @@ class NatsServer:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """As a crash does."""
+        """Kills it, like a crash."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -72,7 +72,7 @@ class NatsServer:
         self._process = None
 
     def _answers(self) -> bool:
-        """It greets when JetStream has recovered its streams."""
+        """Whether it greets, which it does once JetStream has recovered its streams."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
                 return connection.recv(4) == b"INFO"
@@ -82,7 +82,7 @@ class NatsServer:
 
 @contextmanager
 def nats_server(folder: Path, **settings: Any) -> Iterator[NatsServer]:
-    """A new one, empty."""
+    """Runs a new, empty one."""
     server = NatsServer(folder, settings)
     server.start()
     try:

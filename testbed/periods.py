@@ -2,7 +2,7 @@
 
 
 def most_in_a_period(times: list[float], seconds: float = 1.0) -> int:
-    """Of ascending times: the largest number of them in any [t, t + seconds)."""
+    """Returns the largest number of these ascending times in any [t, t + seconds)."""
     most = first = 0
     for i, time in enumerate(times):
         while times[first] <= time - seconds:

@@ -4,15 +4,15 @@ import random
 import socket
 
 OURS = range(15_000, 32_000)
-"""Below the ports that Linux gives to the near end of a connection (from 32,768 on) and hands out for port 0. One of
-those is lost to a server that is down for a while: a client that tries to reach it is given that very port now and then
-and is connected to itself, and any other process may get it."""
+"""Below the ports that Linux gives to the near end of a connection and to port 0 (from 32,768 on). A server that is
+down for a while could lose such a port: a client that tries to reach it may get that very port and connect to itself,
+and any other process may get it, too."""
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port of ``host`` that no process listens on now, and that none gets by chance."""
+    """Returns a port of ``host`` that no process listens on now, or gets by chance."""
     while True:
-        port = random.SystemRandom().choice(OURS)  # of the system: tests fix the seed of Python's own
+        port = random.SystemRandom().choice(OURS)  # the system's: tests fix the seed of Python's own
         with socket.socket() as probe:
             try:
                 probe.bind((host, port))

@@ -1,4 +1,4 @@
-"""A PostgreSQL for tests and benchmarks: on a free port of the loopback interface, in a folder of its own.
+"""A PostgreSQL for tests and benchmarks: on a free port of the loopback interface, in a temporary folder.
 
 with postgres_server() as server:
     server.place      # "host=127.0.0.1 port=41234 user=reader dbname=postgres", for psycopg
@@ -24,17 +24,17 @@ import psycopg
 from testbed.ports import free_port
 
 STARTING_SECONDS = 30
-# Without fsync: what the kernel has been given outlives a process that is killed.
+# Without fsync: what the kernel has received outlives a killed process.
 QUICK = {"fsync": "off", "unix_socket_directories": "", "listen_addresses": "127.0.0.1", "shared_buffers": "16MB"}
 
 
 def postgres_program(name: str) -> str | None:
-    """The path of a program of PostgreSQL. Debian puts these into a folder that is not on PATH."""
+    """Returns the path of a program of PostgreSQL. Debian keeps them in a folder that is not on PATH."""
     return shutil.which(name, path=os.pathsep.join([os.environ["PATH"], *glob.glob("/usr/lib/postgresql/*/bin")]))
 
 
 class PostgresServer:
-    """A server in a folder that its user may enter. Raises RuntimeError if it does not start."""
+    """A server in a folder that its user may access. Raises RuntimeError if it does not start."""
 
     def __init__(self, folder: Path, initdb: str, postgres: str, settings: dict[str, str]):
         self._folder = folder
@@ -53,7 +53,7 @@ class PostgresServer:
 
     @property
     def place(self) -> str:
-        """For psycopg."""
+        """The connection string for psycopg."""
         return f"host=127.0.0.1 port={self.port} user=reader dbname=postgres"
 
     @property
@@ -61,7 +61,7 @@ class PostgresServer:
         return f"postgresql://reader@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        """Blocking, until it answers."""
+        """Starts it. Blocking, until it answers."""
         end = time.monotonic() + STARTING_SECONDS
         self._process = self._launched()
         while True:
@@ -84,14 +84,14 @@ class PostgresServer:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """In order; does nothing if it was killed."""
+        """Shuts it down cleanly; does nothing if it was killed."""
         if self._process is not None:
             self._end(signal.SIGINT)
 
     def _end(self, how: signal.Signals) -> None:
         assert self._process is not None
         children: list[str] = []
-        if how == signal.SIGKILL:  # those of the connections, too
+        if how == signal.SIGKILL:  # its connections' processes, too
             children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
         for each in [self._process.pid, *map(int, children)]:
             with suppress(ProcessLookupError):
@@ -102,11 +102,11 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(settings: dict[str, str] | None = None) -> Iterator[PostgresServer]:
-    """A new server with an empty database, which ends with the context. Raises FileNotFoundError without PostgreSQL."""
+    """Runs a new server with an empty database until the context ends. Raises FileNotFoundError without PostgreSQL."""
     initdb, postgres = postgres_program("initdb"), postgres_program("postgres")
     if initdb is None or postgres is None:
         raise FileNotFoundError("there is no PostgreSQL: apt-get install postgresql")
-    # Not pytest's folder, which only its owner may enter.
+    # Not pytest's folder, which only its owner may access.
     with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as folder:
         server = PostgresServer(Path(folder), initdb, postgres, QUICK | (settings or {}))
         try:

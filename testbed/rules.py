@@ -18,7 +18,7 @@ NEVER = 1e12
 
 
 class Rule(NamedTuple):
-    """``meaning``: what it does; ``off``: what is put in which place to switch it off: (owner, name, replacement)."""
+    """``meaning``: what it does; ``off``: replacements that switch it off: (owner, name, replacement)."""
 
     meaning: str
     off: tuple[tuple[Any, str, Any], ...]
@@ -99,7 +99,7 @@ RULES: Mapping[str, Rule] = {
 
 @contextmanager
 def without(names: list[str]) -> Iterator[None]:
-    """These rules are off inside of it. Raises KeyError for one that there is not."""
+    """Switches these rules off inside the block. Raises KeyError for an unknown rule."""
     switched = [place for name in names for place in RULES[name].off]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in switched]
     try:

@@ -1,4 +1,4 @@
-"""A real S3 service on the loopback interface, moto's, that counts requests and refuses them when it is told to."""
+"""A real S3 service on the loopback interface, moto's, that counts requests and refuses them on demand."""
 
 import io
 import os
@@ -16,22 +16,22 @@ from testbed.ports import free_port
 
 REGION = "us-east-1"
 KEY, SECRET = "key-of-the-store", "secret-of-the-store"
-"""Words of no other text: errors are shown without what was once given as a secret."""
+"""Words of no other text, because errors omit anything that was ever given as a secret."""
 
 
 class _Quiet(MotoRequestHandler):
-    disable_nagle_algorithm = True  # head and body are sent apart: the second would wait 40 ms for the client
+    disable_nagle_algorithm = True  # head and body are sent separately: the second would wait 40 ms for the client
     protocol_version = "HTTP/1.1"
 
     def log(self, type: str, message: str, *args: Any) -> None:
-        """No line for each request."""
+        """Logs no line per request."""
 
 
 class S3Server:
-    """``url``: of the service. ``calls``: list, get and put → requests of it, those that were refused included.
+    """``url``: of the service. ``calls``: list, get and put → number of such requests, including refused ones.
 
-    ``refused``: one of these, or page, for those of a list behind the first → status that it is answered by.
-    ``refusals``: after so many it is answered again. ``pages``: names behind which pages of lists began.
+    ``refused``: list, get, put, or page (later pages of a list) → status of the refusal. ``refusals``: after so many,
+    requests are served again. ``pages``: names after which pages of lists began.
     """
 
     def __init__(self) -> None:
@@ -46,14 +46,14 @@ class S3Server:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def client(self) -> Any:
-        """A client of boto3."""
+        """Returns a client of boto3."""
         import boto3
 
         keys = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
         return boto3.client("s3", endpoint_url=self.url, region_name=REGION, **keys)
 
     def options(self) -> dict[str, str]:
-        """Those of an ObjectsSpout that reads here."""
+        """Options of an ObjectsSpout that reads from this server."""
         return {
             "objects.config.endpoint": self.url,
             "objects.config.region": REGION,
@@ -79,7 +79,7 @@ class S3Server:
         if status:
             start_response(status, [("Content-Type", "application/xml"), ("Content-Length", "0")])
             return [b""]
-        with self._lock:  # moto's lists are not made for several threads
+        with self._lock:  # moto's lists are not thread-safe
             return list(self._app(environ, start_response))
 
     def _refusal(self, action: str) -> str | None:
@@ -94,7 +94,7 @@ class S3Server:
 
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
-    """A new one, empty but for the buckets that other servers of this process have."""
+    """Runs a new server, empty except for the buckets of other servers in this process."""
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict(zip(names, (KEY, SECRET, REGION), strict=True)))

@@ -1,4 +1,4 @@
-"""Scenarios of the simulated query: rates, fixed costs, what becomes of reports, and all that simulate.py plays."""
+"""Scenarios of the simulated query: rates, fixed costs, the fate of reports, and all others that simulate.py plays."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ INITIAL = float(PartitionedSpout.initial_rate)
 
 
 class SimulatedReport(NamedTuple):
-    """What the controller reads of a task's report."""
+    """The part of a task's report that the controller reads."""
 
     batch: str
     spout: str
@@ -33,27 +33,26 @@ class SimulatedReport(NamedTuple):
 
 
 Rates = Callable[[float], Floats]
-"""Seconds since the start → offsets per second of each partition, on a slot of its own."""
+"""Seconds since the start → offsets per second of each partition, if it has a slot to itself."""
 Cost = Callable[[float, int, np.random.Generator], float]
-"""Seconds since the start, number of the micro-batch → seconds that it takes besides its tasks."""
+"""Seconds since the start, number of the micro-batch → its seconds outside of tasks."""
 Tamper = Callable[[SimulatedReport, np.random.Generator], Iterable[SimulatedReport]]
-"""What arrives in the place of a report."""
+"""What arrives instead of a report."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """``waiting``: offsets that wait at the start; ``arriving``: offsets per second that come, both per partition.
-    ``changes``: seconds at which rates change. ``batch_cost``: seconds that a micro-batch takes besides its tasks;
+    """``waiting``: offsets that wait at the start; ``arriving``: offsets that arrive per second, both per partition.
+    ``changes``: seconds at which rates change. ``batch_cost``: seconds of a micro-batch outside of its tasks;
     ``cold``: how many more the first one takes, to start processes. ``slots_at``: seconds → slots, if their number
-    changes. ``fragile``: tuples of partition 3 that a micro-batch may have; what is beyond fails, and takes FRAGILE
-    times as long. ``flaky``: share of all tuples that fails, whatever is read. ``outage``: when a service goes down,
-    and for how many seconds a circuit breaker holds the tasks that run then. ``slow_from``, ``slow_by``: from that
-    offset of each partition on an offset takes so many times as long, which begins in the middle of a micro-batch.
-    ``hiccups``: share of the tasks that take HICCUP seconds more (new processes, collected garbage).
+    changes. ``fragile``: tuples of partition 3 that a micro-batch may have; any further ones fail, and take FRAGILE
+    times as long. ``flaky``: share of all tuples that fail, no matter what is read. ``outage``: when a service goes
+    down, and for how many seconds a circuit breaker holds the running tasks. ``slow_from``, ``slow_by``: from that
+    offset of each partition on, an offset takes so many times as long, starting in the middle of a micro-batch.
+    ``hiccups``: share of the tasks that take HICCUP seconds more (new processes, garbage collection).
     ``downstream``: seconds of further stages per second of tasks. ``task_fixed``: seconds that each task takes besides
-    its offsets, and reports (a flush, a seek), always or by the seconds since the start. ``sources``: so many share the
-    partitions, in equal parts, with a controller each. ``watched``: the partitions of which fairness is told; None:
-    all."""
+    its offsets, and reports (a flush, a seek), constant or by the seconds since the start. ``sources``: so many share
+    the partitions equally, with a controller each. ``watched``: the partitions that count for fairness; None: all."""
 
     name: str
     partitions: int
@@ -91,17 +90,17 @@ def constant(rates: Floats) -> Rates:
 
 
 def stepping(rates: Floats, every: float, factors: tuple[float, ...]) -> Rates:
-    """All rates times the next factor, every so many seconds."""
+    """All rates multiplied by the next factor every so many seconds."""
     return lambda now: rates * factors[int(now // every) % len(factors)]
 
 
 def waving(rates: Floats, period: float, factor: float) -> Rates:
-    """All rates between themselves and themselves by ``factor``, as a sine of their logarithm."""
+    """All rates, oscillating between themselves and themselves divided by ``factor``, on a log scale."""
     return lambda now: rates * factor ** (-0.5 + 0.5 * math.cos(2 * math.pi * now / period))
 
 
 def slowed(rates: Floats, row: int, since: float, factor: float) -> Rates:
-    """One partition slower by ``factor`` from then on."""
+    """One partition slower by ``factor`` from ``since`` on."""
 
     def at(now: float) -> Floats:
         return np.where((np.arange(len(rates)) == row) & (now >= since), rates / factor, rates)
@@ -110,12 +109,12 @@ def slowed(rates: Floats, row: int, since: float, factor: float) -> Rates:
 
 
 def noisy_cost(seconds: float, sigma: float) -> Cost:
-    """A fixed cost that varies from micro-batch to micro-batch, as a lognormal."""
+    """A fixed cost with a lognormal distribution over micro-batches."""
     return lambda now, batch, chance: seconds * float(np.exp(chance.normal(0, sigma)))
 
 
 def creeping(first: float, last: float, since: float, until: float) -> Callable[[float], float]:
-    """A figure that grows or shrinks steadily from ``first`` to ``last`` between the two times."""
+    """A value that grows or shrinks steadily from ``first`` to ``last`` between the two times."""
     return lambda now: first + (last - first) * min(max((now - since) / (until - since), 0.0), 1.0)
 
 
@@ -158,7 +157,7 @@ def mad(report: SimulatedReport, chance: np.random.Generator) -> list[SimulatedR
 
 
 def scenarios() -> Iterator[Scenario]:
-    """All that there are."""
+    """Yields all scenarios."""
     even = np.full(16, 5_000.0)
     chance = np.random.default_rng(7)
     uneven = np.exp(chance.normal(8, 1, 16))

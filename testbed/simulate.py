@@ -1,17 +1,17 @@
 """Drives the source's controller through scenarios, in simulated time: ``python -m testbed.simulate [NAME ...]``.
 
-A simulated query has slots, a processing-time trigger or none, fixed costs per task and per micro-batch, and partitions
-whose service rates change; the controller is the one of the source, with its clock. One JSON line per scenario:
+A simulated query has slots, fixed costs per task and per micro-batch, partitions whose service rates change, and
+optionally a processing-time trigger; the controller is the source's own, with its clock. One JSON line per scenario:
 
     settled       micro-batches after a change until the micro-batch time stays within a fifth of the target (median
                   and worst over changes)
-    overshoot     largest share of the target by which later micro-batches exceed it, once the first after the change,
-                  which was planned before it, is over
-    late          95th percentile of micro-batch times by the target
-    goodput       work that the slots did by the work that they could have done in the time of all micro-batches, from
-                  the first one on: wall time x slots x rate, time spent outside of tasks included
-    busy          the same by the time of the tasks alone, once the first settling is over
-    fairness      Jain's index of the slots' time that the partitions got, of those that always had enough waiting
+    overshoot     largest excess of later micro-batches over the target, in shares of it; without the first one after
+                  the change, which was planned before
+    late          95th percentile of micro-batch times divided by the target
+    goodput       work that the slots did, divided by the work that they could have done in the time of all
+                  micro-batches from the first one on: wall time x slots x rate, including time outside of tasks
+    busy          the same, divided by only the tasks' time, after the first settling
+    fairness      Jain's index of the slots' time per partition, over partitions that always had enough waiting
 """
 
 import argparse
@@ -53,8 +53,8 @@ HICCUP = 3.0
 @dataclass
 class Run:
     """What happened, a row per micro-batch: when it was planned, how long it took (without waiting for the trigger),
-    the target in force, the one that its fixed cost leaves (``ideal``), when tasks began, for how long they lasted,
-    offsets; in ``work``, by partition, seconds of the slots."""
+    the target in force, the target that its fixed cost leaves (``ideal``), start and duration of its tasks, offsets; in
+    ``work``, the slots' seconds by partition."""
 
     planned: list[float] = field(default_factory=list)
     took: list[float] = field(default_factory=list)
@@ -71,11 +71,11 @@ class Run:
 
     @property
     def ratios(self) -> Floats:
-        """Micro-batch times by the target that was in force."""
+        """Micro-batch times divided by the target in force."""
         return np.array(self.took) / np.array(self.targets)
 
     def rows_within(self, seconds: float) -> float:
-        """Offsets read so many seconds after the start; of tasks that are at work then, their share."""
+        """Returns the offsets read in the first ``seconds``, including shares of tasks still running."""
         rows = 0.0
         for began, lasted, read in zip(self.began, self.tasks, self.read, strict=True):
             rows += min(1.0, max(0.0, (seconds - began) / lasted)) * float(read.sum(dtype=np.float64))
@@ -95,7 +95,7 @@ class Source:
         self._known = frozenset(names[part])
 
     def decide(self, waiting: Ints, reports: list[SimulatedReport]) -> BatchBudget:
-        """Of all ``reports`` those of its own partitions arrive, and those of strangers."""
+        """Passes on the ``reports`` from its partitions and from unknown ones."""
         mine = [report for report in reports if report.partition in self._known or report.partition == STRANGER]
         now, wall = self._clock.monotonic(), self._clock.wall()
         seen = Observation(now, wall, self._names, waiting[self._part], self._planned, mine)
@@ -103,19 +103,19 @@ class Source:
         return budget
 
     def begun(self, starts: Ints, ends: Ints, batch: str) -> None:
-        """What is read in the end."""
+        """Records what is read in the end."""
         mine = BatchRead(starts[self._part], ends[self._part], batch)
         self._planned = mine if np.any(mine.ends > mine.starts) else None
 
 
 def _parts(scenario: Scenario) -> list[slice]:
-    """The partitions of each source."""
+    """Returns the partitions of each source."""
     count = scenario.partitions // scenario.sources
     return [slice(first, first + count) for first in range(0, scenario.partitions, count)]
 
 
 def run(scenario: Scenario, limited: bool = True) -> Run:
-    """Plays a scenario to its end. Without ``limited`` each micro-batch reads all that waits, as with feedback=off."""
+    """Plays a scenario to its end. Without ``limited``, each micro-batch reads all that waits, as with feedback=off."""
     clock = ManualClock(1_700_000_000.0)
     start = clock.now
     chance = np.random.default_rng(scenario.seed)
@@ -202,7 +202,7 @@ def _batch_cost(scenario: Scenario, now: float, batch: int, chance: np.random.Ge
 def _schedule(
     duration: Floats, rows: npt.NDArray[np.intp], slots: int, task_cost: float, first: float
 ) -> list[tuple[int, float]]:
-    """Row and end of each task, started in order on the first slot that is free."""
+    """Returns row and end of each task, started in order on the first free slot."""
     free = [first] * slots
     ended = []
     for row in rows.tolist():
@@ -213,7 +213,7 @@ def _schedule(
 
 
 def figures(scenario: Scenario, seen: Run) -> dict[str, Any]:
-    """What a run showed, rounded."""
+    """Returns a run's figures, rounded."""
     took, planned = np.array(seen.took), np.array(seen.planned)
     ends = (*scenario.changes[1:], math.inf)
     settled, overshoot = zip(*map(_between, scenario.changes, ends, repeat(seen)), strict=True)
@@ -241,35 +241,35 @@ def figures(scenario: Scenario, seen: Run) -> dict[str, Any]:
 
 
 def score(scenario: Scenario, seen: Run) -> float:
-    """One figure for a run: goodput, less the more uneven its partitions are served and the more micro-batches exceed
-    the target that their fixed cost leaves."""
+    """Returns one figure for a run: goodput, reduced by unequal service of partitions and by micro-batches beyond the
+    target that their fixed cost leaves."""
     told = figures(scenario, seen)
     excess = np.maximum(np.array(seen.took) / np.array(seen.ideal) - 1.1, 0.0).mean()
     return float(told["goodput"] * (told["fairness"] or 1.0) / (1 + excess))
 
 
 def jain(shares: Floats) -> float:
-    """Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
+    """Returns Jain's fairness index: 1 if all shares are equal, 1/n if one has everything."""
     return float(shares.sum() ** 2 / (len(shares) * (shares**2).sum())) if shares.any() else 0.0
 
 
 def _between(change: float, until: float, seen: Run) -> tuple[int, float]:
-    """Micro-batches until three in a row are within SETTLED of the target, and by how much later ones exceed it. A
-    micro-batch counts if it was planned between the two times."""
+    """Returns how many micro-batches pass until three in a row are within SETTLED of the target, and by how much later
+    ones exceed it. A micro-batch counts if it was planned between the two times."""
     ratios = zip(seen.planned, seen.ratios.tolist(), strict=True)
     return settling([ratio for planned, ratio in ratios if change <= planned < until])
 
 
 def settling(ratios: Sequence[float]) -> tuple[int, float]:
-    """Of micro-batch times by their target: how many come before three in a row that are within SETTLED of it, and by
-    how much those behind the first exceed it."""
+    """Takes micro-batch times divided by their target. Returns how many precede three in a row within SETTLED of it,
+    and by how much any after the first exceed it."""
     good = [abs(ratio - 1) <= SETTLED for ratio in ratios]
     settled = next((at for at in range(len(good) - 2) if all(good[at : at + 3])), len(good))
     return settled, max([0.0, *(ratio - 1 for ratio in ratios[1:])])
 
 
 def _steady_from(scenario: Scenario, seen: Run) -> float:
-    """Seconds at which the first settling is over."""
+    """Returns the time in seconds at which the first settling ends."""
     settled, _ = _between(scenario.changes[0], math.inf, seen)
     return seen.planned[min(settled, len(seen.planned) - 1)]
 

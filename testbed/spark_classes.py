@@ -1,9 +1,9 @@
-"""An archive of the classes that Spark's JVM loads, so that each of the tests' many JVMs starts in half the time.
+"""An archive of the classes that Spark's JVM loads: it halves the start of each of the tests' many JVMs.
 
     python -m testbed.spark_classes        # makes build/spark-classes.jsa if it is missing, as make test does
 
-A JVM maps the archive instead of reading, checking and linking 15,000 classes of 300 jars. It looks itself whether the
-archive fits its Java and its jars, and goes without if it does not.
+A JVM maps the archive instead of reading, checking and linking 15,000 classes of 300 jars. It checks by itself whether
+the archive fits its Java and its jars, and ignores it if not.
 
 Source: JEP 350 (dynamic class data sharing).
 """
@@ -16,20 +16,20 @@ from pathlib import Path
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "build" / "spark-classes.jsa"
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""For minutes of small queries: the thorough compiler and parallel collectors take a core from what is tested."""
+"""For minutes of small queries: the thorough compiler and parallel collectors take a core from the tests."""
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
-"""What the JVM says of classes that it does not archive, or of an archive that does not fit."""
+"""The JVM's messages about classes that it does not archive, or an archive that does not fit."""
 
 
 def submit_options() -> str:
-    """What SPARK_SUBMIT_OPTS should hold: options of every driver's JVM that Spark's scripts start."""
+    """Returns SPARK_SUBMIT_OPTS: options for the JVM of every driver that Spark's scripts start."""
     archive = f" -XX:SharedArchiveFile={ARCHIVE} {QUIET}" if ARCHIVE.exists() else ""
     return QUICK + archive
 
 
 def checkpoint_files() -> str:
-    """Spark's class for the files of a checkpoint that starts no processes. Its default class runs ``readlink`` thirty
-    times in a micro-batch: 8 ms each time, 5 of a core."""
+    """Names a Spark class for checkpoint files that starts no processes. The default class runs ``readlink`` thirty
+    times in a micro-batch, each for 8 ms and 5 ms of a core."""
     import pyspark
 
     folder = "" if pyspark.__version__.startswith("4.0.") else "checkpointing."
@@ -37,7 +37,7 @@ def checkpoint_files() -> str:
 
 
 def made_for() -> str:
-    """Names the Java and the Spark that the archive is made with."""
+    """Names the Java and the Spark that make the archive."""
     import pyspark
 
     from pystorm_source.spark.java import ensure_java
@@ -47,14 +47,14 @@ def made_for() -> str:
 
 
 def make() -> None:
-    """Makes the archive, unless that of this Java and this Spark is there. Takes about 40 seconds of a core."""
+    """Makes the archive unless this Java and this Spark already have one. Takes about 40 seconds of a core."""
     note = ARCHIVE.with_suffix(".txt")
     if ARCHIVE.exists() and note.exists() and note.read_text() == made_for():
         return
     print("archiving the classes of Spark's JVM (40 seconds, once)", flush=True)
     ARCHIVE.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        # Order: under another name, as tests of a second make may use the old one.
+        # Order: first under another name, because tests of a second make may use the old archive.
         made = Path(folder) / ARCHIVE.name
         options = f"{QUICK} -XX:ArchiveClassesAtExit={made} {QUIET}"
         done = subprocess.run(

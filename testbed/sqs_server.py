@@ -1,4 +1,4 @@
-"""A real SQS service on the loopback interface, moto's, that counts requests and refuses them when it is told to.
+"""A real SQS service on the loopback interface, moto's, that counts requests and refuses them on demand.
 
 ``python -m testbed.sqs_server`` runs one until its standard input ends, and prints its URL first.
 """
@@ -20,22 +20,21 @@ from testbed.ports import free_port
 
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
-"""What the environment of its clients must have: moto takes any."""
+"""Required in the environment of its clients; moto accepts any credentials."""
 
 
 class _Quiet(MotoRequestHandler):
-    disable_nagle_algorithm = True  # head and body are sent apart: the second would wait 40 ms for the client
+    disable_nagle_algorithm = True  # head and body are sent separately: the second would wait 40 ms for the client
 
     def log(self, type: str, message: str, *args: Any) -> None:
-        """No line for each request."""
+        """Logs no line per request."""
 
 
 class SqsServer:
-    """``url``: for ``endpoint_url``. ``calls``: action → requests of it, those that were refused included.
+    """``url``: for ``endpoint_url``. ``calls``: action → number of requests, including refused ones.
 
-    ``refused``: action → error that it is answered by. ``undeleted``: so many requests of DeleteMessageBatch do
-    nothing, and answer that their first entry has failed, by no fault of the sender.
-    ``most_at_once``: requests that were under way together.
+    ``refused``: action → error to answer with. ``undeleted``: so many requests of DeleteMessageBatch do nothing, and
+    answer that their first entry failed through no fault of the sender. ``most_at_once``: most requests in flight.
     """
 
     def __init__(self, port: int | None = None) -> None:
@@ -51,7 +50,7 @@ class SqsServer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def client(self) -> Any:
-        """A client of boto3."""
+        """Returns a client of boto3."""
         import boto3
 
         keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
@@ -70,7 +69,7 @@ class SqsServer:
             start_response("403 Forbidden", [("Content-Type", "application/x-amz-json-1.0")])
             return [json.dumps({"__type": f"com.amazonaws.sqs#{self.refused[action]}", "message": "Not now"}).encode()]
         if action == "ReceiveMessage" and json.loads(body).get("WaitTimeSeconds"):
-            return self._app(environ, start_response)  # waits: others must get in
+            return self._app(environ, start_response)  # may wait, so others must get in
         if action == "DeleteMessageBatch" and self.undeleted > 0:
             self.undeleted -= 1
             first = json.loads(body)["Entries"][0]["Id"]
@@ -79,7 +78,7 @@ class SqsServer:
             return [json.dumps({"Successful": [], "Failed": failed}).encode()]
         self._now += 1
         try:
-            with self._lock:  # moto's lists are not made for several threads
+            with self._lock:  # moto's lists are not thread-safe
                 self.most_at_once = max(self.most_at_once, self._now)
                 return list(self._app(environ, start_response))
         finally:
@@ -88,7 +87,7 @@ class SqsServer:
 
 @contextmanager
 def sqs_server() -> Iterator[SqsServer]:
-    """A new one, empty but for what other servers of this process have: moto keeps queues by account."""
+    """Runs a new one, empty except for queues of other servers in this process: moto keeps queues by account."""
     before = {name: os.environ.get(name) for name in CREDENTIALS}
     os.environ.update(CREDENTIALS)
     server = SqsServer()

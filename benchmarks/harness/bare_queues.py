@@ -1,4 +1,4 @@
-"""Peers of ``sources``: the clients in a loop, and inside the plainest streaming source that Spark's Python API has.
+"""Peers of ``sources``: the clients in a loop, and in the plainest streaming source of Spark's Python API.
 
 Imported by Spark's Python processes: imports nothing of the engine.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
 PAGE = 1000
-"""Entries of a request to Redis, on all sides."""
+"""Entries per request to Redis, on all sides."""
 STREAMS = ("a", "b")
 JETSTREAM = "benchmark"
 MQTT_TOPIC = "benchmark"
@@ -37,7 +37,7 @@ def delete(client: Any, queue: str, handles: Sequence[str]) -> None:
 
 
 def drain_sqs(url: str, queue: str, _: int) -> int:
-    """Takes and deletes ten messages at a time until there are none; how many."""
+    """Takes and deletes messages, ten at a time, until the queue is empty; returns how many."""
     client, taken = sqs_client(url), 0
     while found := client.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages"):
         delete(client, queue, [each["ReceiptHandle"] for each in found])
@@ -46,7 +46,7 @@ def drain_sqs(url: str, queue: str, _: int) -> int:
 
 
 def drain_redis(url: str, _: str, number: int) -> int:
-    """Reads one stream to its end; how many entries."""
+    """Reads one stream to its end; returns how many entries."""
     from redis import Redis
 
     client, cursor, taken = Redis.from_url(url), b"0-0", 0
@@ -57,7 +57,7 @@ def drain_redis(url: str, _: str, number: int) -> int:
 
 
 async def nats_consumer(js: Any, stream: str, start: int) -> Any:
-    """One that acknowledges nothing, from this sequence on."""
+    """Returns a consumer from this sequence on that acknowledges nothing."""
     from nats.js.api import AckPolicy, DeliverPolicy
 
     begin = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": start}
@@ -66,7 +66,7 @@ async def nats_consumer(js: Any, stream: str, start: int) -> Any:
 
 
 def drain_nats(url: str, rows: str, number: int) -> int:
-    """Reads one half of the stream; how many messages."""
+    """Reads one half of the stream; returns how many messages."""
     import nats
 
     async def drained() -> int:
@@ -121,7 +121,7 @@ def drain_mqtt(port: str, queue: str, number: int) -> int:
 
 
 def in_two_processes(drain: Callable[[str, str, int], int], url: str, queue: str, rows: int) -> float:
-    """Rows per second, from when both have started to when both are done."""
+    """Returns rows per second, from when both have started to when both are done."""
     context = get_context("spawn")
     ready, ended = context.Barrier(2), context.Queue()
     processes = [context.Process(target=_drained, args=(drain, url, queue, n, ready, ended)) for n in range(2)]
@@ -136,7 +136,7 @@ def in_two_processes(drain: Callable[[str, str, int], int], url: str, queue: str
 
 
 def _drained(drain: Callable[[str, str, int], int], url: str, queue: str, number: int, ready: Any, ended: Any) -> None:
-    import boto3  # noqa: F401  not a part of what is measured
+    import boto3  # noqa: F401  not part of what is measured
     import nats  # noqa: F401
     import paho.mqtt.client  # noqa: F401
     import redis  # noqa: F401
@@ -193,7 +193,7 @@ class BareMqtt(DataSource):
 
 
 class SqsReader(SimpleDataSourceStreamReader):
-    """Up to ``step`` messages a micro-batch, deleted when it is committed."""
+    """Up to ``step`` messages per micro-batch, deleted when it is committed."""
 
     def __init__(self, options: Any):
         self.url, self.queue, self.step = options["url"], options["queue"], int(options["step"])
@@ -220,7 +220,7 @@ class SqsReader(SimpleDataSourceStreamReader):
 
 
 class RedisReader(SimpleDataSourceStreamReader):
-    """Up to ``step`` entries a micro-batch."""
+    """Up to ``step`` entries per micro-batch."""
 
     def __init__(self, options: Any):
         self.url, self.step = options["url"], int(options["step"])
@@ -247,7 +247,7 @@ class RedisReader(SimpleDataSourceStreamReader):
 
 
 class NatsReader(SimpleDataSourceStreamReader):
-    """Up to ``step`` messages a micro-batch."""
+    """Up to ``step`` messages per micro-batch."""
 
     def __init__(self, options: Any):
         self.url, self.step = options["url"], int(options["step"])

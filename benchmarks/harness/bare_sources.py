@@ -1,9 +1,9 @@
-"""Peers of ``through_spark`` and ``columns``: the plainest streaming sources that Spark's Python data source API has.
+"""Peers of ``through_spark`` and ``columns``: the plainest streaming sources of Spark's Python data source API.
 
-They give the rows (n, n / 2) of their offsets, from two partitions, as many per micro-batch as ``step`` says, up to
-``total``. ``bare_tuples`` yields tuples from a generator with nothing else in it; ``bare_batches`` yields Arrow batches
-made by numpy, ``bare_even`` the rows of these whose n is even. Imported by Spark's Python processes: imports nothing of
-the engine.
+They give the rows (n, n / 2) of their offsets, from two partitions, ``step`` per micro-batch, up to ``total``.
+``bare_tuples`` yields tuples from a generator with nothing else in it; ``bare_batches`` yields Arrow batches made by
+numpy, and ``bare_even`` only their rows with an even n. Imported by Spark's Python processes: imports nothing of the
+engine.
 """
 
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ class BatchReader(BareReader):
 
 
 class EvenReader(BatchReader):
-    """Those of them whose n is even."""
+    """Only the rows with an even n."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return even_batches(super().read(partition))
@@ -88,7 +88,7 @@ class BareTuples(DataSource):
 
 
 class BareBatches(BareTuples):
-    """``format("bare_batches")``; as ``bare_tuples``, and ``batch_rows``."""
+    """``format("bare_batches")``; like ``bare_tuples``, with ``batch_rows``."""
 
     @classmethod
     def name(cls) -> str:
@@ -100,7 +100,7 @@ class BareBatches(BareTuples):
 
 
 class BareEven(BareBatches):
-    """``format("bare_even")``; as ``bare_batches``."""
+    """``format("bare_even")``; like ``bare_batches``."""
 
     @classmethod
     def name(cls) -> str:

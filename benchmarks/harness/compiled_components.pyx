@@ -1,4 +1,4 @@
-"""The components of ``components.py`` that Storm's three topologies need, compiled."""
+"""Compiled forms of the components in ``components.py`` that Storm's three topologies need."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint32_t
@@ -122,7 +122,7 @@ class CountBolt(_Count, Bolt):
 
 
 class _Batches(Spout):
-    """Emits the same batch again and again; each is a tuple tree if it gives ids."""
+    """Emits the same batch repeatedly; each batch is a tuple tree if the spout gives ids."""
 
     def initialize(self, conf, context):
         self.batch = pa.RecordBatch.from_arrays([pa.array(self.texts())], names=["str"])
@@ -176,7 +176,7 @@ class NullOfBatches(_NullOfBatches, ArrowBolt):
 
 
 cdef class _SplitOfBatches(ArrowBase):
-    """Words are what lies between spaces."""
+    """Splits at spaces."""
 
     def process_batch(self, batch):
         cdef text_column lines = texts(batch, 0)
@@ -216,7 +216,7 @@ DEF PLACES = 1 << 16
 
 
 cdef class _CountOfBatches(ArrowBase):
-    """In a table of its own; words of more than 24 bytes, and those that find it full, in a dict."""
+    """Counts in a table; in a dict, words of more than 24 bytes and words that find the table full."""
     cdef _Word *table
     cdef long long used
     cdef dict others

@@ -23,7 +23,7 @@ HEARS_AT_ONCE = {"topology.spout.recvq.skips": 0}
 
 
 class ConstSpout(Spout):
-    """The same row of one field again and again; without offsets."""
+    """Repeats the same row of one field; without offsets."""
 
     outputs = ["str string"]
 
@@ -32,7 +32,7 @@ class ConstSpout(Spout):
 
 
 class RangeSpout(PartitionedSpout):
-    """Counts through its range. ``conf``: ``benchmark.rows`` there are in ``benchmark.partitions`` together."""
+    """Counts through its range. ``conf``: ``benchmark.rows`` in total, over ``benchmark.partitions``."""
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.parts = conf.get("benchmark.partitions", 1)
@@ -50,7 +50,7 @@ class RangeSpout(PartitionedSpout):
 
 
 class OffsetSpout(RangeSpout):
-    """Its offsets, as rows of one field."""
+    """Emits its offsets as rows of one field."""
 
     outputs = ["n long"]
 
@@ -64,7 +64,7 @@ class OffsetSpout(RangeSpout):
 
 
 class PairSpout(RangeSpout):
-    """Rows of two fields."""
+    """Emits rows of two fields."""
 
     outputs = ["n long", "x double"]
 
@@ -148,7 +148,7 @@ class SentenceSpout(Spout):
 
 
 class SplitBolt(Bolt):
-    """The words of a sentence."""
+    """Emits the words of a sentence."""
 
     outputs = ["word string"]
 
@@ -158,7 +158,7 @@ class SplitBolt(Bolt):
 
 
 class CountBolt(Bolt):
-    """Running counts of words."""
+    """Emits running counts of words."""
 
     outputs = ["word string", "count long"]
 
@@ -172,7 +172,7 @@ class CountBolt(Bolt):
 
 
 class SplitByIndex(Bolt):
-    """SplitBolt as a first attempt has it: values by index, lists emitted."""
+    """SplitBolt as in a first attempt: reads values by index and emits lists."""
 
     outputs = ["word string"]
 
@@ -192,7 +192,7 @@ class CountSilently(Bolt):
 
 
 class SplitInColumns(Bolt):
-    """SplitByIndex by column calls: all words of the sentences that have come, in one emit."""
+    """SplitByIndex by column calls: emits the words of all waiting sentences at once."""
 
     outputs = ["word string"]
 
@@ -201,7 +201,7 @@ class SplitInColumns(Bolt):
 
 
 class CountSilentlyInColumns(Bolt):
-    """CountSilently, all words that have come at once."""
+    """CountSilently for all waiting words at once."""
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.counts: Counter[str] = Counter()
@@ -211,7 +211,7 @@ class CountSilentlyInColumns(Bolt):
 
 
 class SplitByName(Bolt):
-    """SplitBolt with lists emitted."""
+    """SplitBolt that emits lists."""
 
     outputs = ["word string"]
 
@@ -254,7 +254,7 @@ class SentenceSpoutAcked(SentenceSpout):
 
 
 class PacedSpout(Spout):
-    """Its rows in turn, ``benchmark.rate`` of them a second (0: as many as go), with the time as message id.
+    """Emits its rows in turn, ``benchmark.rate`` per second (0: as many as possible), with the time as message id.
 
     ``latencies``: nanoseconds from emit to ack.
     """
@@ -266,7 +266,7 @@ class PacedSpout(Spout):
         self.limit_rate(conf.get("benchmark.rate", 0))
 
     def limit_rate(self, rate: float) -> None:
-        """So many rows a second from now on."""
+        """Sets the rows per second from now on."""
         self.turns = cycle(self.rows)
         self.latencies = array("q")
         self.interval = 1e9 / rate if rate else 0.0
@@ -283,7 +283,7 @@ class PacedSpout(Spout):
 
 
 class PacedSentences(PacedSpout):
-    """Sentences."""
+    """Emits sentences."""
 
     rows = SENTENCES
 
@@ -296,7 +296,7 @@ class ConstNull(Topology):
 
 
 class ConstNullUnbatched(ConstNull):
-    """ConstSpout → NullBolt, every tuple straight into the queue."""
+    """ConstSpout → NullBolt, with every tuple put straight into the queue."""
 
     config = {"topology.producer.batch.size": 1}
 
@@ -310,7 +310,7 @@ class ConstIdNull(Topology):
 
 
 class HashBolt(Bolt):
-    """About a millisecond of hashing in C for each tuple, without the interpreter's lock."""
+    """Hashes in C for about a millisecond per tuple, without the interpreter's lock."""
 
     def process(self, tup: Tuple) -> None:
         pbkdf2_hmac("sha256", b"some data", b"salt", 4000)
@@ -324,7 +324,7 @@ class ConstHash(Topology):
 
 
 class ConstHashThreads(ConstHash):
-    """The same, a thread for each executor."""
+    """The same, with a thread for each executor."""
 
     config = {"topology.scheduler": "threads"}
 
@@ -413,19 +413,19 @@ class SplitCountInColumnsAcked(SplitCountInColumns):
 
 
 class ConstNullAckerless(ConstNullAcked):
-    """ConstNullAcked, and no acker runs."""
+    """ConstNullAcked without an acker."""
 
     config = NO_ACKER
 
 
 class ConstIdNullAckerless(ConstIdNullAcked):
-    """ConstIdNullAcked, and no acker runs."""
+    """ConstIdNullAcked without an acker."""
 
     config = NO_ACKER
 
 
 class SplitCountAckerless(SplitCountAcked):
-    """SplitCountAcked, and no acker runs."""
+    """SplitCountAcked without an acker."""
 
     config = NO_ACKER
 

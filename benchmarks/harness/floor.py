@@ -1,8 +1,8 @@
-"""What the bare Python calls cost that any engine must make: the user's own methods, called from a loop in C.
+"""The cost of the bare Python calls that any engine must make: the user's methods, called from a loop in C.
 
-Machines differ, and so do builds of Python; a rate of ours means something only beside this floor of the same run. The
-methods are the very ones that are measured; ``emit`` is a C function that does nothing. Making tuples, queueing,
-routing and counting are not in the floor: they are the engine's.
+Machines differ, and so do builds of Python, so our rates mean something only beside this floor from the same run. It
+calls exactly the measured methods; ``emit`` is a C function that does nothing. Making tuples, queueing, routing and
+counting are the engine's work, and not in the floor.
 """
 
 import operator
@@ -16,13 +16,13 @@ from pystorm_source.clock import SystemClock
 
 CLOCK = SystemClock()
 MANY = 256
-"""Tuples in a call of ``process_many``: those of a turn."""
+"""Tuples in a call of ``process_many``, as in a turn."""
 
 
 def spout_nanos(cls: type[Spout], calls: int) -> float:
-    """Nanoseconds per ``next_tuple``."""
+    """Returns the nanoseconds per ``next_tuple``."""
     partitioned = issubclass(cls, PartitionedSpout)
-    # Both take what `emit` is given here (values; values and offset or id), do nothing with it and allocate nothing.
+    # Both take the arguments of `emit` (values; values and offset or id), ignore them and allocate nothing.
     spout = _started(cls, operator.is_ if partitioned or getattr(cls, "gives_ids", False) else callable)
     if partitioned:
         spout.open("0", 0, calls)
@@ -30,7 +30,7 @@ def spout_nanos(cls: type[Spout], calls: int) -> float:
 
 
 def bolt_nanos(cls: type[Bolt], values: tuple[Any, ...], calls: int) -> float:
-    """Nanoseconds per tuple of these values in ``process``, or in the bolt's ``process_many``."""
+    """Returns the nanoseconds per tuple of these values in ``process``, or in the bolt's ``process_many``."""
     tup = Tuple(None, "spout", "default", 1, values)
     if cls.process_many is not Bolt.process_many:
         tups = TupleList([tup] * MANY)
@@ -39,7 +39,7 @@ def bolt_nanos(cls: type[Bolt], values: tuple[Any, ...], calls: int) -> float:
 
 
 def _started(cls: type, emit: Callable[..., Any]) -> Any:
-    # A sibling, not a subclass: the engine treats a class that has subclasses otherwise, also when it is measured next.
+    # A sibling, not a subclass: the engine treats a class with subclasses differently, also when it is measured next.
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     instance = type(cls.__name__, cls.__bases__, {**body, "emit": emit, "emit_many": emit})()
     instance.initialize({}, {})

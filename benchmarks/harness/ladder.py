@@ -1,7 +1,7 @@
-"""The benchmarks that there are, lowest rung first: each adds one cost to the one below.
+"""All benchmarks, lowest rung first: each adds one cost to the one below.
 
-A benchmark is a module of ``benchmarks.rungs`` with ``run(settings) -> Iterator[Record]``. It is imported when it is
-run, so that ``--list`` needs neither a compiled core nor Spark.
+A benchmark is a module of ``benchmarks.rungs`` with ``run(settings) -> Iterator[Record]``. It is imported only to run
+it, so ``--list`` needs neither a compiled core nor Spark.
 """
 
 import importlib
@@ -15,20 +15,20 @@ class Settings(NamedTuple):
     """How thoroughly to measure."""
 
     quick: bool = False
-    """Small sizes: shows that the benchmark works, not how quick anything is."""
+    """Uses small sizes: shows that the benchmark works, not how fast anything is."""
     runs: int | None = None
     """Runs per case; None: the benchmark's own number."""
     peers: bool = True
-    """Whether the peers are measured as well (they are downloaded once)."""
+    """Whether to measure the peers, too (they are downloaded once)."""
     cases: frozenset[str] = frozenset()
-    """Those to measure, if a benchmark can choose; none: all."""
+    """The cases to measure, if a benchmark lets you choose; empty: all."""
 
     def wants(self, case: str) -> bool:
-        """Whether this case is to be measured."""
+        """Whether to measure this case."""
         return not self.cases or case in self.cases
 
     def runs_of(self, thorough: int) -> int:
-        """The number of runs, if a benchmark makes ``thorough`` by itself."""
+        """Returns the number of runs for a benchmark whose own number is ``thorough``."""
         return self.runs if self.runs is not None else 2 if self.quick else thorough
 
 
@@ -76,5 +76,5 @@ LADDER = (
 
 
 def find(name: str) -> Benchmark | None:
-    """The benchmark of that name, or None."""
+    """Returns the benchmark of that name, or None."""
     return next((benchmark for benchmark in LADDER if benchmark.name == name), None)

@@ -1,7 +1,7 @@
 """A store that has only names: it answers S3's ListObjectsV2 from memory, so that a million objects cost nothing.
 
-``python -m benchmarks.harness.list_server KNOWN`` serves that many names, and prints its URL; each line of its standard
-input adds so many names behind the last one.
+``python -m benchmarks.harness.list_server KNOWN`` serves that many names, and prints its URL; each number on its
+standard input adds so many names after the last one.
 """
 
 import sys
@@ -47,7 +47,7 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, *of: object) -> None:
-        """No line for each request."""
+        """Logs no line per request."""
 
 
 def main(known: int) -> None:

@@ -1,4 +1,4 @@
-"""What a figure was measured on: ``python -m benchmarks --machine`` prints it as one JSON object, to lie by results."""
+"""The machine of a measurement: ``python -m benchmarks --machine`` prints it as a JSON object, to keep with results."""
 
 import importlib.metadata
 import os
@@ -14,7 +14,7 @@ PACKAGES = ("pyarrow", "pyspark", "numpy", "Cython", "msgspec")
 
 
 def facts() -> dict[str, Any]:
-    """JSON-able. ``load`` is the machine's load average of the last minute: above 1, others were measured as well."""
+    """Returns facts for JSON. ``load``: the load average of the last minute; above 1, other work was measured, too."""
     return {
         "cpu": cpu(),
         "cores": cores(),
@@ -23,7 +23,7 @@ def facts() -> dict[str, Any]:
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "hypervisor": "hypervisor" in (_read("/proc/cpuinfo") or ""),
         "python": f"{platform.python_implementation()} {platform.python_version()}, {platform.python_compiler()}",
-        # An interpreter built with profiles runs the user's methods, hence everything here, a good deal quicker.
+        # An interpreter built with profiles runs the user's methods, and so everything here, much faster.
         "python_built_with_profiles": "--enable-optimizations" in _built_with(),
         "python_built_with_lto": "--with-lto" in _built_with(),
         "packages": {name: _version(name) for name in PACKAGES},

@@ -1,7 +1,7 @@
-"""A topology that is asked for more than it can do: what arrives, and how long a tuple takes, follow the wall clock.
+"""A topology with more load than it can handle: arrivals, and the time for a tuple, follow the wall clock.
 
-The load begins when the time is written into the file ``overload.clock``: until then a few tuples wait, with
-which Spark's processes start.
+The load begins when the time is written into the file ``overload.clock``. Until then, a few waiting tuples let Spark's
+processes start.
 """
 
 import math
@@ -12,22 +12,22 @@ from typing import Any
 from pystorm_source.api import Bolt, PartitionedSpout, Topology
 
 STARTING = 50
-"""Tuples of a partition that wait from the beginning."""
+"""Tuples per partition that wait from the beginning."""
 AHEAD = 0.002
-"""Seconds that a bolt works ahead before it waits, and that it may catch up."""
+"""Seconds that a bolt may be ahead before it waits, or behind and catch up."""
 
 
 def begun(conf: dict[str, Any]) -> float | None:
-    """When the load began, in seconds since 1970; None before."""
+    """Returns when the load began, in seconds since 1970; None before."""
     try:
         return float(Path(conf["overload.clock"]).read_text())
-    except (OSError, ValueError):  # not there, or being written
+    except (OSError, ValueError):  # missing, or being written
         return None
 
 
 def service_rate(conf: dict[str, Any], elapsed: float) -> float:
-    """Tuples per second that one slot can do, so many seconds after the load began: from ``overload.rate`` down to a
-    quarter and back over ``overload.seconds``."""
+    """Returns the tuples per second of one slot, ``elapsed`` seconds after the load began: from ``overload.rate`` down
+    to a quarter and back over ``overload.seconds``."""
     best: float = conf["overload.rate"]
     return best * 4 ** (-0.5 + 0.5 * math.cos(2 * math.pi * elapsed / conf["overload.seconds"]))
 
@@ -36,7 +36,7 @@ class ArrivingSpout(PartitionedSpout):
     """``overload.arriving`` tuples per second and partition."""
 
     outputs = ["part string", "n long"]
-    poll_seconds = 0.0  # what has arrived is a matter of the clock
+    poll_seconds = 0.0  # arrivals follow the clock
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.conf = conf
@@ -61,7 +61,7 @@ class ArrivingSpout(PartitionedSpout):
 
 
 class WaitBolt(Bolt):
-    """Takes as long for a tuple as ``service_rate`` says, whatever the engine has taken of it."""
+    """Takes as long for a tuple as ``service_rate`` says, including the engine's own time."""
 
     outputs = ["n long"]
 

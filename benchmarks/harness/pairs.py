@@ -1,4 +1,4 @@
-"""The rows (n, n / 2) as Arrow, made the quickest way there is, and a filter: for ours and for the peers alike."""
+"""The rows (n, n / 2) as Arrow, made in the fastest way, and a filter; the same for ours and the peers."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,16 +10,16 @@ SCHEMA = pa.schema([("n", pa.int64()), ("x", pa.float64())])
 
 
 def pair_batch(start: int, end: int) -> pa.RecordBatch:
-    """The rows of n in [start, end)."""
+    """Returns the rows of n in [start, end)."""
     n = np.arange(start, end, dtype=np.int64)
     return pa.RecordBatch.from_arrays([pa.array(n), pa.array(n * 0.5)], schema=SCHEMA)
 
 
 def even(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows whose first column is even."""
+    """Returns the rows whose first column is even."""
     return batch.filter(pc.equal(pc.bit_wise_and(batch.column(0), 1), 0))
 
 
 def even_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same of each batch."""
+    """Does the same for each batch."""
     return map(even, batches)

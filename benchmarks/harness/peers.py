@@ -1,8 +1,8 @@
 """The peers: released packages, in the ignored folder ``.peers/``.
 
-Those of Python have a virtual environment each, made on first use by pip, with the Python that runs the benchmark;
-those of Java are fetched by Maven. A peer that cannot be had here (no network, no wheel for this Python, no Java) is
-reported in the record and costs the other cases nothing.
+Each Python peer has its own virtual environment, which pip makes on first use with the Python that runs the benchmark;
+Maven fetches Java peers. If a peer is unavailable (no network, no wheel for this Python, no Java), the record says so,
+and the other cases still run.
 """
 
 import functools
@@ -26,13 +26,13 @@ class Peer(NamedTuple):
     version: str
 
     def python(self) -> Path:
-        """The interpreter that has this package; made if need be. Raises PeerMissing."""
+        """The interpreter that has this package; makes it if needed. Raises PeerMissing."""
         return _environment(self.name, self.version)
 
 
 PYSTORM = Peer("pystorm", "3.1.4")
 BYTEWAX = Peer("bytewax", "0.21.1")
-# The newest that Maven has of each; a Spark that is newer than they are takes them, too.
+# The newest of each in Maven; a newer Spark takes them, too.
 SPARK_KAFKA = (
     Jar("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", alone=True),
     Jar("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1", alone=True),
@@ -63,7 +63,7 @@ def _environment(name: str, version: str) -> Path:
 
 
 def java_classes(program: str, *jars: Jar) -> str:
-    """The class path of a program of ``peer_programs``, compiled against these jars. Raises PeerMissing."""
+    """Returns the class path of a program of ``peer_programs``, compiled against these jars. Raises PeerMissing."""
     source = PROGRAMS / f"{program}.java"
     digest = hashlib.sha256(source.read_bytes() + repr(jars).encode()).hexdigest()[:12]
     home = fetched(program, digest, jars, ["javac", "-cp", "jars/*", "-d", "classes", str(source)])

@@ -1,4 +1,4 @@
-"""Resident memory of Spark's Python task processes, looked at while a query runs."""
+"""Resident memory of Spark's Python task processes, sampled while a query runs."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @contextmanager
 def sampled(every: float) -> Iterator[list[int]]:
-    """Bytes of all task processes together, appended every so many seconds."""
+    """Yields a list, and appends the bytes of all task processes together every so many seconds."""
     samples: list[int] = []
     done = threading.Event()
 
@@ -29,11 +29,11 @@ def sampled(every: float) -> Iterator[list[int]]:
 
 
 def task_bytes() -> int:
-    """Of the processes forked by ``pyspark.daemon`` below this process, now."""
+    """Returns the bytes of the processes that ``pyspark.daemon`` has forked below this process."""
     processes = _processes()
     mine = {os.getpid()}
     found = 0
-    for pid in sorted(processes):  # parents have smaller numbers, unless these wrap around
+    for pid in sorted(processes):  # parents have smaller numbers, unless they wrap around
         parent, command, pages = processes[pid]
         if parent in mine:
             mine.add(pid)

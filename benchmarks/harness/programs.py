@@ -13,7 +13,7 @@ from benchmarks.harness.record import ROOT
 from testbed.maven import PeerMissing
 
 SILENCE = 60.0
-"""Seconds after which a program that does not answer is ended."""
+"""Seconds without an answer after which a program is ended."""
 
 
 class Program:
@@ -25,13 +25,13 @@ class Program:
         )
 
     def ask(self, case: str, millis: int) -> list[float]:
-        """The numbers of its answer. Raises RuntimeError if it has ended."""
+        """Returns the numbers of its answer. Raises RuntimeError if it has ended."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{case} {millis}\n")
         return [float(word) for word in self.line().split()]
 
     def line(self) -> str:
-        """Its next line. Raises RuntimeError if it has ended or is silent."""
+        """Returns its next line. Raises RuntimeError if it has ended or is silent."""
         assert self._process.stdout is not None
         if not select.select([self._process.stdout], [], [], SILENCE)[0]:
             self._process.kill()
@@ -41,11 +41,11 @@ class Program:
         return line
 
     def send_signal(self, number: int) -> None:
-        """Such as SIGSTOP."""
+        """Sends a signal, such as SIGSTOP."""
         self._process.send_signal(number)
 
     def end(self) -> None:
-        """Ends it and waits for that."""
+        """Ends it, and waits until it has ended."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -56,7 +56,7 @@ class Program:
 
 
 def processors() -> tuple[int, int]:
-    """The two processors to measure on; twice the same if there is but one."""
+    """Returns the two processors to measure on; twice the same if only one exists."""
     usable = sorted(os.sched_getaffinity(0))
     return usable[0], usable[-1]
 

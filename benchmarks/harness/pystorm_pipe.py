@@ -1,4 +1,4 @@
-"""Drives a real pystorm bolt through its pipe, with Storm's side of the multilang protocol as cheap as it can be.
+"""Drives a real pystorm bolt through its pipe, with Storm's side of the multilang protocol as cheap as possible.
 
     writer thread ──► 1 MiB pipe ──► pystorm's process ──► 1 MiB pipe ──► this thread: counts acks, parses nothing
 
@@ -26,14 +26,14 @@ CLOCK = SystemClock()
 
 
 class PipeRun(NamedTuple):
-    """What one run of the peer gave."""
+    """The result of one run of the peer."""
 
     tuples_per_second: float
     busy: float
 
 
 def run_id_bolt(python: Path, tuples: int) -> PipeRun:
-    """``tuples`` tuples through pystorm's IdBolt; timed from the first that is written to the last ack.
+    """Sends ``tuples`` tuples through pystorm's IdBolt; timed from the first one written to the last ack.
 
     Raises RuntimeError if the bolt ends early or does not emit and ack each tuple once.
     """
@@ -67,7 +67,7 @@ def run_id_bolt(python: Path, tuples: int) -> PipeRun:
 
 
 class Replies:
-    """Counts what the bolt answers."""
+    """Counts the bolt's answers."""
 
     ACK = b'"command": "ack"'
     EMIT = b'"command": "emit"'
@@ -77,14 +77,14 @@ class Replies:
         self.tail = b""
 
     def wait_for(self, tuples: int) -> None:
-        """Blocking. Until so many more tuples are acked. Raises RuntimeError if the answers do not fit."""
+        """Blocking, until so many more tuples are acked. Raises RuntimeError if the answers do not fit."""
         acks = emits = 0
         while acks < tuples:
             read = os.read(self.file, PIPE_BYTES)
             if not read:
                 raise RuntimeError(f"pystorm's bolt ended after {acks} of {tuples} tuples")
             for pattern in (self.ACK, self.EMIT):
-                # What ended the last read may be the first half of a pattern; no whole one fits in there.
+                # The end of the last read may be the first half of a pattern, but is too short for an entire one.
                 found = (self.tail[-(len(pattern) - 1) :] + read).count(pattern)
                 if pattern is self.ACK:
                     acks += found
@@ -118,7 +118,7 @@ def _exchange(file: int, chunks: list[bytes], replies: Replies) -> None:
 
 
 def _write_all(file: int, chunks: list[bytes]) -> None:
-    # If the bolt is gone, the thread that counts its replies sees it.
+    # If the bolt is gone, the thread that counts its replies notices.
     with contextlib.suppress(OSError):
         for chunk in chunks:
             view = memoryview(chunk)

@@ -1,14 +1,14 @@
 """One measured case as one JSON line.
 
-Keys, always all of them, in this order: ``bench, case, value, unit, peer, peer_version, peer_value, ratio, asked,
-reached, runs, spread, cpu, python, commit``; after them what a benchmark adds.
+All of these keys, always in this order: ``bench, case, value, unit, peer, peer_version, peer_value, ratio, asked,
+reached, runs, spread, cpu, python, commit``; then those that a benchmark adds.
 
     value, peer_value   medians over the runs, which alternate between ours and the peer
     ratio               value / peer_value, or the inverse where less is better: more is always better for us
-    asked, reached      the figure that we hold ourselves to: of ``ratio`` if there is a peer, else of ``value``
+    asked, reached      the target that we set ourselves: for ``ratio`` if there is a peer, otherwise for ``value``
     spread              (largest - smallest) / median of our values
 
-What could not be measured is null, with the reason in ``note``.
+A value that could not be measured is null, with the reason in ``note``.
 """
 
 import functools
@@ -57,9 +57,9 @@ def record(
     less_is_better: bool = False,
     **added: Any,
 ) -> Record:
-    """The record of a case measured ``len(values)`` times, in ``unit``.
+    """Builds the record of a case measured ``len(values)`` times, in ``unit``.
 
-    ``added``: further keys; None stands for "does not apply" and is left out.
+    ``added``: further keys; None means "does not apply" and is left out.
     """
     value = statistics.median(values) if values else None
     peer_value = statistics.median(peer_values) if peer_values else None
@@ -89,7 +89,7 @@ def record(
 def reached(
     value: float | None, ratio: float | None, asked: float | None, *, has_peer: bool, less_is_better: bool
 ) -> bool | None:
-    """Whether the asked figure was seen; None if none is asked or nothing was measured."""
+    """Whether the target was reached; None without a target or a measurement."""
     seen = ratio if has_peer else value
     if asked is None or seen is None:
         return None
@@ -97,14 +97,14 @@ def reached(
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """(largest - smallest) / median, rounded to thousandths; None for fewer than two values."""
+    """Returns (largest - smallest) / median, rounded to thousandths; None for fewer than two values."""
     if len(values) < 2 or not statistics.median(values):
         return None
     return round((max(values) - min(values)) / statistics.median(values), 3)
 
 
 def rounded(number: float | None, digits: int = 4) -> float | None:
-    """To so many significant digits: the others are noise. Large numbers become ints."""
+    """Rounds to so many significant digits: the others are noise. Large numbers become ints."""
     if number is None or number == 0:
         return number
     short = float(f"{number:.{digits}g}")
@@ -113,7 +113,7 @@ def rounded(number: float | None, digits: int = 4) -> float | None:
 
 @functools.cache
 def cpu() -> str:
-    """Model and number of usable cores."""
+    """Returns the processor's model and the number of usable cores."""
     model = platform.processor() or platform.machine()
     try:
         named = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
@@ -124,13 +124,13 @@ def cpu() -> str:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Returns the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
 def commit() -> str | None:
-    """Short commit of the checkout, ``+`` behind it where tracked files are changed; None outside of a checkout."""
+    """Returns the checkout's short commit, with ``+`` if tracked files are changed; None outside of a checkout."""
     try:
         name = _git("rev-parse", "--short=12", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)benchmarks/results")
@@ -144,7 +144,7 @@ def _git(*arguments: str) -> str:
 
 
 def table(records: Iterable[Record]) -> str:
-    """The records for people, a line each."""
+    """Formats the records for people, a line each."""
     head = ("case", "value", "unit", "peer", "peer value", "ratio", "asked", "reached", "spread")
     rows: list[tuple[str, ...]] = [head]
     for entry in records:

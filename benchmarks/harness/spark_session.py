@@ -15,8 +15,8 @@ from benchmarks.harness.record import ROOT
 def spark_session(
     master: str = "local[2]", jars: Path | None = None, more: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[Any, Path]]:
-    """The session and its folder; both are gone afterwards. ``jars``: a folder of those that Spark needs besides its
-    own; ``more``: settings. Raises WorldError if there is no Java."""
+    """Yields the session and its folder, and removes both afterwards. ``jars``: a folder of jars that Spark needs
+    besides its own; ``more``: settings. Raises WorldError without Java."""
     from pyspark.sql import SparkSession
 
     from pystorm_source.spark.java import ensure_java

@@ -1,6 +1,6 @@
-"""A topology in two processes at once, a processor each, as two tasks of Spark run it.
+"""A topology in two processes at once, on a processor each, as two tasks of Spark run it.
 
-Each process has a worker of its own, warm, and sleeps between windows.
+Each process has its own warm worker, and sleeps between windows.
 """
 
 import os
@@ -19,9 +19,9 @@ from pystorm_source.worker import OutputPlan, Worker
 
 CLOCK = SystemClock()
 LEAD_SECONDS = 0.02
-"""Until a window begins, so that both processes have heard of it."""
+"""Time before a window begins, so that both processes learn of it."""
 SILENCE = 60.0
-"""Seconds after which a process that does not answer is given up."""
+"""Seconds to wait for a process's answer."""
 UNLIMITED = 1 << 60
 
 
@@ -44,7 +44,7 @@ class TwoProcesses:
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(topology, cpu, warm_up_millis, theirs), daemon=True)
             process.start()
-            theirs.close()  # so that the end of the process is seen here
+            theirs.close()  # so that this side notices the end of the process
             self._connections.append(ours)
             self._processes.append(process)
         for connection in self._connections:
@@ -60,7 +60,7 @@ class TwoProcesses:
             process.join()
 
     def tuples_per_second(self, millis: int) -> float:
-        """At the last bolts of both, from the first one's begin to the last one's end."""
+        """Measures at the last bolts of both, from the first one's start to the last one's end."""
         start = CLOCK.monotonic() + LEAD_SECONDS
         for connection in self._connections:
             connection.send((start, millis))
@@ -68,7 +68,7 @@ class TwoProcesses:
 
 
 def rate(windows: Sequence[Window]) -> float:
-    """Tuples per second of all processes together, over the whole time in which one of them ran."""
+    """Returns the tuples per second of all processes together, from the first start to the last end."""
     began, ended = min(window.began for window in windows), max(window.ended for window in windows)
     return sum(window.tuples for window in windows) / (ended - began)
 
@@ -84,8 +84,8 @@ def _answer(connection: Connection) -> Window:
 
 
 def _serve(topology: type[Topology], cpu: int, warm_up_millis: int, connection: Connection) -> None:
-    """The whole life of one process: it ends when the other side closes the connection."""
-    os.sched_setaffinity(0, {cpu})  # threads that are started later have it, too
+    """Runs in one process until the other side closes the connection."""
+    os.sched_setaffinity(0, {cpu})  # threads that start later inherit it
     worker = Worker(compile_plan(topology), OutputPlan(pa.schema([]), ()))
     try:
         connection.send(_window(worker, 0.0, warm_up_millis))
@@ -98,7 +98,7 @@ def _serve(topology: type[Topology], cpu: int, warm_up_millis: int, connection: 
 
 
 def _window(worker: Worker, start: float, millis: int) -> Window:
-    """As many tuples as go within the window; those under way at its end arrive, and that is waited for."""
+    """Sends as many tuples as fit into the window, and waits until all in flight have arrived."""
     before = _arrived(worker)
     CLOCK.sleep(max(0.0, start - CLOCK.monotonic()))
     began = CLOCK.monotonic()

@@ -22,19 +22,19 @@ import org.apache.storm.tuple.Tuple;
  * A topology of Storm in its LocalCluster, without a network: "StormPeers case batch parkMicros pending row...".
  * pending: topology.max.spout.pending, one acker and message ids; 0: nothing is acked. Says "ready" once tuples arrive;
  * answers each line "case milliseconds" with "tuples seconds", taken by the last bolt. "rate N" has the spout emit N
- * tuples a second, each with the time as its id; "latency milliseconds" answers "p50 p99 acked" from emit to ack, in
+ * tuples per second, each with the time as its id; "latency milliseconds" answers "p50 p99 acked" from emit to ack, in
  * microseconds.
  */
 public final class StormPeers {
     static final int COUNT_EVERY = 256;
 
-    /** Written by the last bolt's one task alone. */
+    /** Only the last bolt's single task writes it. */
     static volatile long taken;
 
-    /** Nanoseconds between two emits; 0: as many as go. */
+    /** Nanoseconds between two emits; 0: as many as possible. */
     static volatile double interval_nanos;
 
-    /** How many tuples took so many tens of microseconds from emit to ack; written by the spout's one task alone. */
+    /** How many tuples took so many tens of microseconds from emit to ack; only the spout's single task writes it. */
     static final long[] latencies = new long[100_000];
 
     static volatile boolean measuring;

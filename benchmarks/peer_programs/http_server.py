@@ -1,7 +1,7 @@
-"""An HTTP/1.1 server that answers every GET behind a fixed time, and does as little else as it can.
+"""An HTTP/1.1 server that answers every GET after a fixed time, and does as little else as possible.
 
-``http_server.py SECONDS`` prints its ports and serves until its standard input ends. Several, as the connections that a
-port has not accepted yet are limited.
+``http_server.py SECONDS`` prints its ports and serves until its standard input ends. It has several ports because each
+port limits the connections that it has not accepted yet.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 
 
 
 class Answers(asyncio.Protocol):
-    """One connection; a request comes in one piece, as small ones do on a loopback."""
+    """One connection; a request arrives in one piece, as small ones do on a loopback."""
 
     def __init__(self, seconds: float):
         self.seconds = seconds
@@ -31,7 +31,7 @@ class Answers(asyncio.Protocol):
 
 
 async def serve(seconds: float) -> None:
-    """Until standard input ends."""
+    """Serves until standard input ends."""
     loop = asyncio.get_running_loop()
     ports = []
     for _ in range(PORTS):

@@ -1,4 +1,4 @@
-/* The rings of the core turned by one thread, for callgrind: what an offer and a poll cost in instructions.
+/* One thread turns the core's rings, for callgrind: how many instructions an offer and a poll cost.
  *
  *     ring_turns CASE ITEMS */
 #include "cython_core/queues/broadcast_ring.h"
@@ -14,7 +14,7 @@ static volatile uint64_t sink;
 
 static void *item_of(uint64_t n) { return (void *)(uintptr_t)(n * 8 + 8); }
 
-/* Not inlined, so that each operation costs what it costs a caller that knows nothing else. */
+/* Not inlined, so that each operation costs as much as it does for any caller. */
 #define ONE_BY_ONE(name, TYPE, NEW, OFFER, POLL, FREE)                                                                \
     static __attribute__((noinline)) int name##_offer(TYPE *ring, void *item) { return OFFER; }                       \
     static __attribute__((noinline)) void *name##_poll(TYPE *ring) {                                                  \

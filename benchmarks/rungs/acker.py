@@ -1,10 +1,10 @@
 """What acking costs: tuples per second at the last bolt with message ids, against the same without, in one thread.
 
     null, id-null, word-count    as in ``topologies``, against the same components with ``topology.acker.executors`` 0,
-                                 as Storm's own storm-perf turns acking off
+                                 which is how Storm's storm-perf turns acking off
     -no-ids                      against spouts that give no message ids, and so need not make them
 
-The scheduler is ``inline``. The peer is our own engine with acking off, in turn.
+The scheduler is ``inline``. The peer is this engine with acking off, in turn.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ MATCHES = tuple(
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """The three sides of each match in turn, ``runs`` times over."""
+    """Measures the three sides of each match in turn, ``runs`` times."""
     small = 40 if settings.quick else 5
     for match in MATCHES:
         names = (match.case, f"{match.case}-no-ids")

@@ -1,14 +1,14 @@
-"""The controller in the simulation of ``testbed.simulate``: how soon it follows a change, and at whose cost.
+"""The controller in the simulation of ``testbed.simulate``: how soon it follows a change, and at what cost.
 
-step-N              capacity by four up, down to a quarter, with N partitions: micro-batches until three in a row
-                    are within a fifth of the target, and by how much those exceed it that knew of the change
-slow-one            one of 16 partitions 50 times slower: offsets/s of the other 15 afterwards, by those before
-wave                capacity up and down by four: 95th percentile of micro-batch times by the target, goodput
-lost, lying         half of the reports are lost, one task of 16 claims to take no time: the same percentile
-fixed-N             a micro-batch costs N seconds besides its tasks, the target is one second: work done by the work
-                    that the slots could have done in the time of all micro-batches (wall time x slots x rate)
-first-batch         the first micro-batch of a bolt of 5 ms a tuple, less the start of processes, by the target
-quick, quick-endless  a query of five million rows a second: rows read in its first 30 seconds, by those that it reads
+step-N              capacity times four, then down to a quarter, with N partitions: micro-batches until three in a row
+                    are within a fifth of the target, and by how much later ones planned after the change exceed it
+slow-one            one of 16 partitions 50 times slower: offsets/s of the other 15 afterwards, relative to before
+wave                capacity up and down by four: 95th percentile of micro-batch times over the target, goodput
+lost, lying         half of the reports are lost; one task of 16 claims to take no time: the same percentile
+fixed-N             a micro-batch costs N seconds besides its tasks, the target is one second: work done, divided by the
+                    work that the slots could have done in the time of all micro-batches (wall time x slots x rate)
+first-batch         the first micro-batch of a bolt of 5 ms per tuple, less the start of processes, over the target
+quick, quick-endless  a query of five million rows per second: rows read in its first 30 seconds, relative to reading
                     without limits
 control-N           milliseconds per micro-batch that the controller takes for N partitions
 """
@@ -31,7 +31,7 @@ FIRST_SECONDS = 30.0
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Each scenario with several seeds; the worst of them counts for steps, the median else."""
+    """Plays each scenario with several seeds; the worst counts for steps, otherwise the median."""
     known = {scenario.name: scenario for scenario in scenarios()}
     seeds = range(1, 1 + settings.runs_of(5))
     for name in ("step-2", "step-16", "step-300"):
@@ -78,8 +78,8 @@ def _seeded(scenario: Scenario, seeds: range) -> Iterator[Scenario]:
 
 
 def _others(seen: Run) -> float:
-    """Offsets per second of all partitions but number 3, from the third micro-batch on that began when it was slow, by
-    those before."""
+    """Returns the offsets per second of all partitions except number 3, from the third micro-batch of its slow time on,
+    relative to before."""
     planned, took, read = np.array(seen.planned), np.array(seen.took), np.array(seen.read)
     others = np.delete(read, 3, axis=1).sum(axis=1)
     before = (planned > 2) & (planned + took < SLOW_SINCE)

@@ -1,12 +1,13 @@
 """Requests per second of an AsyncBolt with 20,000 of them in flight, against the same client by hand with a semaphore.
 
-    aiohttp            GETs to a local server that answers behind half a second, each into one row of output
+    aiohttp            GETs to a local server that answers after half a second, each into one row of output
     aiohttp-ordered    the same, results in the order of the requests
     aiohttp-uvloop     the same as aiohttp, both on uvloop, if it is installed
-    httpx              fewer, as that client takes several times as long for each
+    httpx              fewer, because that client takes several times as long for each
 
-Ours is a whole topology (spout, AsyncBolt, rows as Arrow batches) in one thread; the server has a process of its own.
-Both open as many connections as a process may have files. Every run begins with none, and ends with the last row.
+Ours is an entire topology (spout, AsyncBolt, rows as Arrow batches) in one thread; the server is a separate process.
+Both open as many connections as a process may have files. Every run begins without connections and ends with the last
+row.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ Fetch = Callable[[str], Awaitable[bytes]]
 
 
 def most_connections() -> int:
-    """Of one process, whose files are limited."""
+    """Returns the most connections of one process, whose files are limited."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 300
 
 
@@ -110,7 +111,7 @@ class Enrich(Topology):
 
 
 class Case(NamedTuple):
-    """``requests`` in all, ``in_flight`` at a time."""
+    """``requests`` in total, ``in_flight`` at a time."""
 
     name: str
     client: str
@@ -130,7 +131,7 @@ CASES = (
 
 
 def ours(case: Case, urls: list[str]) -> float:
-    """Seconds of a new worker's first micro-batch."""
+    """Returns the seconds of a new worker's first micro-batch."""
     config = {
         "benchmark.client": case.client,
         "benchmark.urls": urls,
@@ -151,7 +152,7 @@ def ours(case: Case, urls: list[str]) -> float:
 
 
 def by_hand(case: Case, urls: list[str]) -> float:
-    """Seconds of the same work as a script would do it."""
+    """Returns the seconds of the same work in a script."""
 
     async def work() -> float:
         client = CLIENTS[case.client]()
@@ -187,7 +188,7 @@ def by_hand(case: Case, urls: list[str]) -> float:
 
 @contextmanager
 def server() -> Iterator[list[str]]:
-    """The URLs of a local server."""
+    """Yields the URLs of a local server."""
     command = [sys.executable, str(PROGRAMS / "http_server.py"), str(SERVER_SECONDS)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -198,13 +199,13 @@ def server() -> Iterator[list[str]]:
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Ours and by hand in turn; a new server for each run."""
+    """Measures ours and by hand in turn; a new server for each run."""
     for case in CASES:
         if not settings.wants(case.name):
             continue
         missing = [name for name in (case.client, *["uvloop"][: case.uvloop]) if importlib.util.find_spec(name) is None]
         if settings.quick and missing:
-            continue  # clients that the set-up does not install
+            continue  # this client is not installed
         if settings.quick:
             case = case._replace(requests=case.requests // 60, in_flight=case.in_flight // 60)
         rates: dict[Callable[[Case, list[str]], float], list[float]] = {ours: [], by_hand: []}

@@ -6,11 +6,11 @@
     filter / rate              the same, against ``rate-micro-batch`` and the filter in ``mapInArrow``
     filter / rate-pipelined    the same, against that with ``spark.python.udf.pipelined.enabled``
 
-Rows are two columns of 8 bytes; the filter keeps every second one and is the same function on all sides. What is
-counted is rows that go into it.
+Rows are two columns of 8 bytes; the filter keeps every second one and is the same function on all sides. The figure
+counts rows that enter it.
 
-``batches-*`` and ``columns-*`` run in one process without Spark, both forms in turn; the number is rows of a batch, and
-time is that of the process. The cases ``filter`` are streaming queries into the ``noop`` sink of one session, in turn,
+``batches-*`` and ``columns-*`` run in one process without Spark, both forms in turn; the number is the rows per batch,
+and time is processor time. The cases ``filter`` are streaming queries into the ``noop`` sink of one session, in turn,
 with two partitions; time is as in ``through_spark``. Every micro-batch must have read its rows and given half of them.
 """
 
@@ -50,7 +50,7 @@ PIPELINED_SINCE = (4, 3)
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """First without Spark, then with it."""
+    """Measures first without Spark, then with it."""
     for batch_rows in ROWS_OF_BATCHES:
         if settings.wants(f"batches-{batch_rows}"):
             yield over_rows(batch_rows, settings)
@@ -62,7 +62,7 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def over_rows(batch_rows: int, settings: Settings, by_column: bool = False) -> Record:
-    """Batches before a bolt of rows, or one that takes many rows in a call."""
+    """Measures batches before a bolt of rows, or before one that takes many rows per call."""
     rows = QUICK_ROWS if settings.quick else ROWS
     ours = c.BatchIdColumnsOut if by_column else c.BatchIdOut
     readers = [_reader(topology, batch_rows, rows) for topology in (ours, c.PairIdOut)]
@@ -80,7 +80,7 @@ def over_rows(batch_rows: int, settings: Settings, by_column: bool = False) -> R
 
 
 def _reader(topology: type[Topology], batch_rows: int, rows: int) -> Callable[[], float]:
-    """Reads so many rows and says how long that took."""
+    """Returns a function that reads so many rows and returns how long that took."""
     worker = Worker(compile_plan(topology, {"benchmark.batch.rows": batch_rows}), PAIR_OUTPUT)
 
     def once() -> float:
@@ -101,9 +101,9 @@ class Side(NamedTuple):
     load: Callable[[Any, Load], Any]
     """Session, load → streaming DataFrame."""
     trial_step: int
-    """Rows of the micro-batch that the size of the others is found by."""
+    """Rows of the trial micro-batch that determines the size of the others."""
     asked: float | None = None
-    """As a peer: what ours is to be in times of it."""
+    """As a peer: the target for ours, relative to it."""
     endless: bool = False
     """Whether its source has no last row."""
     pipelined: bool = False
@@ -124,7 +124,7 @@ def _bare(spark: Any, rows: Load) -> Any:
 def _rate(spark: Any, rows: Load) -> Any:
     reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows.step)
     frame = reader.option("numPartitions", PARTITIONS).load().select("value", "timestamp")
-    # It asks for pandas before it does anything, and makes no use of it.
+    # It checks for pandas first, but does not use it.
     with mock.patch("pyspark.sql.pandas.functions.require_minimum_pandas_version"):
         return frame.mapInArrow(even_batches, "value long, timestamp timestamp")
 
@@ -138,7 +138,7 @@ PEERS = (
 
 
 def filters(settings: Settings) -> Iterator[Record]:
-    """All sides in turn until each has its number of micro-batches."""
+    """Measures all sides in turn until each has its number of micro-batches."""
     wanted = settings.runs_of(6)
     seen: dict[str, list[float]] = defaultdict(list)
     has_pipelined = tuple(map(int, pyspark.__version__.split(".")[:2])) >= PIPELINED_SINCE
@@ -147,7 +147,7 @@ def filters(settings: Settings) -> Iterator[Record]:
         spark.dataSource.register(BareEven)
         steps = {side.name: QUICK_STEP for side in sides}
         if not settings.quick:
-            # The first trial warms the JVM up, the second one finds the size.
+            # The first trial warms the JVM up, the second determines the size.
             for side in sides:
                 micro_batches(spark, side, side.trial_step, 1, folder)
             steps = {side.name: sized(spark, side, folder) for side in sides}
@@ -171,16 +171,16 @@ def filters(settings: Settings) -> Iterator[Record]:
 
 
 def sized(spark: Any, side: Side, folder: Path) -> int:
-    """Rows that a micro-batch of this side takes about ``MICRO_BATCH_SECONDS`` for."""
+    """Returns how many rows this side reads in about ``MICRO_BATCH_SECONDS``."""
     rate = max(micro_batches(spark, side, side.trial_step, MEASURED_PER_QUERY, folder))
     # Each partition has as many even rows as odd ones.
     return max(1, int(rate * MICRO_BATCH_SECONDS) // (2 * PARTITIONS)) * 2 * PARTITIONS
 
 
 def micro_batches(spark: Any, side: Side, step: int, measured: int, folder: Path) -> list[float]:
-    """Rows per second of so many micro-batches of ``step`` rows, after one that is not counted.
+    """Returns rows per second of each of so many micro-batches of ``step`` rows, after one that is not counted.
 
-    Raises RuntimeError if one of them gave another number of rows than half of that.
+    Raises RuntimeError if one of them did not give exactly half of its rows.
     """
     _pipeline(spark, side.pipelined)
     frame = side.load(spark, Load(step, step * (1 + measured)))
@@ -194,7 +194,7 @@ def micro_batches(spark: Any, side: Side, step: int, measured: int, folder: Path
 
 
 def _all_by_one_query(writer: Any) -> list[Any]:
-    """The progress of its micro-batches, up to the end of the source."""
+    """Returns the progress of the query's micro-batches, up to the end of the source."""
     query = writer.start()
     try:
         query.processAllAvailable()
@@ -204,8 +204,8 @@ def _all_by_one_query(writer: Any) -> list[Any]:
 
 
 def _each_by_a_query(writer: Any, wanted: int) -> list[Any]:
-    """So many micro-batches of a source without end: a query that is stopped within one would cost the next one a new
-    Python process."""
+    """Runs so many micro-batches of an endless source in a query each: stopping a query inside one would cost the next
+    a new Python process."""
     done = []
     for _ in range(wanted):
         query = writer.trigger(availableNow=True).start()
@@ -215,5 +215,5 @@ def _each_by_a_query(writer: Any, wanted: int) -> list[Any]:
 
 
 def _pipeline(spark: Any, pipelined: bool) -> None:
-    # It is a setting of the whole application, read anew by each task, and would change the other sides, too.
+    # Each task reads this setting of the entire application, so it would change the other sides, too.
     spark.sparkContext._conf.set(PIPELINED, str(pipelined).lower())

@@ -2,10 +2,10 @@
 
     null, id-null, word-count    as in ``topologies``, word count by index
     null-acked, id-null-acked, word-count-acked    the same with message ids
-    null-batches, …, word-count-acked-batches      the same in batches of 1,000 rows, each of which is one tuple tree
+    null-batches, …, word-count-acked-batches      the same in batches of 1,000 rows; each batch is one tuple tree
 
 The peer is Storm on all cores at its best, as in ``topologies``. ``rows``: the same components in Python, in the same
-run, and ``over_rows`` the ratio to them.
+run; ``over_rows``: the ratio to them.
 """
 
 import statistics
@@ -34,16 +34,16 @@ ROWS = {
     "id-null-acked": (topologies.ID_NULL_ACKED, c.ConstIdNullAcked, 6_000_000),
     "word-count-acked": (topologies.WORD_COUNT_ACKED, c.SplitCountAcked, 2_000_000),
 }
-"""Name → Storm's topology that does the same, ours in Python, emits of the spout in one run."""
+"""Name → Storm's equivalent topology, ours in Python, emits of the spout in one run."""
 
 
 BATCHES = "-batches"
 TIMES_IN_BATCHES = 8
-"""Emits of a run in batches: so much quicker are they, and a run is to last as long."""
+"""Factor for the emits of a run in batches, which are faster: runs should take equally long."""
 
 
 def cases() -> dict[str, tuple[Case, Case]]:
-    """Name → the case with compiled components, and the one with those in Python."""
+    """Name → the case with compiled components, and the one with Python components."""
     mine: Any = compiled(SOURCE)
     made = {}
     for name, (_, in_python, emits) in ROWS.items():
@@ -57,7 +57,7 @@ def cases() -> dict[str, tuple[Case, Case]]:
 
 
 def _topology(mine: Any, name: str, in_python: type[Topology], batches: bool) -> type[Topology]:
-    """That case of compiled components."""
+    """Builds the topology of that case from compiled components."""
     spout, bolt = ("Batches", "OfBatches") if batches else ("Spout", "Bolt")
     emits = "Sentence" if "word" in name else "Const"
     first = getattr(mine, emits + spout + ("Acked" if name.endswith("-acked") else "")).spec()
@@ -74,14 +74,14 @@ def _topology(mine: Any, name: str, in_python: type[Topology], batches: bool) ->
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Measures the cases in turn with Storm's topology that does the same."""
+    """Measures the cases in turn with Storm's equivalent topology."""
     for name, (ours, rows) in cases().items():
         if settings.wants(name):
             yield measure(name, ours, rows, settings)
 
 
 def measure(name: str, ours: Case, rows: Case, settings: Settings) -> Record:
-    """One topology: ``runs`` times for each start of Storm."""
+    """Measures one topology, ``runs`` times for each start of Storm."""
     seen: dict[str, list[float]] = defaultdict(list)
     starts: list[list[float]] = []
     emits = ours.emits // (200 if settings.quick else 1)
@@ -117,5 +117,5 @@ def measure(name: str, ours: Case, rows: Case, settings: Settings) -> Record:
     )
 
 
-if __name__ == "__main__":  # for callgrind, as ``instructions``: case, emits, and "rows" for those in Python
+if __name__ == "__main__":  # for callgrind, like ``instructions``: case, emits, and "rows" for Python components
     send(cases()[sys.argv[1]]["rows" in sys.argv[3:]], int(sys.argv[2]))

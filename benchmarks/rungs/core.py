@@ -7,8 +7,8 @@
     word-count       sentence → split → two counting tasks by fields grouping: words per second
     pair-output, pair-id-output    rows of (long, double), the last component's rows as Arrow batches
 
-Then the same work against peers. Every case of ours carries ``floor_ns``: nanoseconds per tuple that the bare calls of
-the user's methods cost in the same run (``floor.py``). Runs go round all cases, ours and the peers' in turn.
+Then the same work against peers. Each of our cases has ``floor_ns``: nanoseconds per tuple of the bare calls of the
+user's methods in the same run (``floor.py``). A run measures all cases, ours and the peers' in turn.
 """
 
 import json
@@ -51,10 +51,10 @@ class Case(NamedTuple):
     name: str
     topology: type[Topology]
     emits: int
-    """Of the spout, in one run."""
+    """Emits of the spout in one run."""
     asked: float | None
     floor: Callable[[int], float]
-    """Number of calls → nanoseconds per tuple of the user's methods."""
+    """Number of calls → nanoseconds per tuple in the user's methods."""
     output: OutputPlan = NO_OUTPUT
 
 
@@ -113,7 +113,7 @@ CASES = (
 
 
 class PeerCase(NamedTuple):
-    """A peer doing the work of one of our cases."""
+    """A peer that does the work of one of our cases."""
 
     name: str
     ours: str
@@ -121,7 +121,7 @@ class PeerCase(NamedTuple):
     items: int
     asked: float | None
     measure: Callable[[Path, int], dict[str, float]]
-    """Interpreter, items → ``value`` per second, and what else is worth a note."""
+    """Interpreter, items → ``value`` per second, and anything else worth noting."""
 
 
 def _pystorm(python: Path, tuples: int) -> dict[str, float]:
@@ -148,7 +148,7 @@ PEER_CASES = (
 
 
 def tuples_per_second(case: Case, emits: int) -> float:
-    """One run of a new worker, after a short one that warms it up. Raises RuntimeError where tuples are missing."""
+    """Measures one run of a new worker, after a short warm-up. Raises RuntimeError if tuples are missing."""
     worker = Worker(compile_plan(case.topology), case.output)
     _feed(worker, emits // 20)
     before = _arrived(worker)
@@ -163,7 +163,7 @@ def tuples_per_second(case: Case, emits: int) -> float:
 
 
 def send(case: Case, emits: int) -> None:
-    """One run of a new worker, unmeasured: for profilers."""
+    """Runs a new worker once without measuring, for profilers."""
     worker = Worker(compile_plan(case.topology), case.output)
     for executor in worker.executors:
         executor.times.slow_nanos = 1 << 40  # under a profiler calls are slow, and would be timed one by one
@@ -182,13 +182,13 @@ def _feed(worker: Worker, emits: int) -> int:
 
 
 def _arrived(worker: Worker) -> int:
-    """Tuples that the last component has taken; if it is the spout, tuples that it has emitted."""
+    """Returns the tuples that the last component has taken; for a spout, the tuples that it has emitted."""
     counts = worker.report()["components"]["last"]
     return counts["emitted"] if worker.plan.component("last").is_spout else counts["executed"]
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Measures all cases in turn, ``runs`` times over."""
+    """Measures all cases in turn, ``runs`` times."""
     small = 20 if settings.quick else 1
     ours: dict[str, list[float]] = defaultdict(list)
     floors: dict[str, list[float]] = defaultdict(list)

@@ -5,12 +5,12 @@ Rows per second of a sink that appends to a file, against a data source written 
     batches    an ArrowBolt appends each batch as CSV; the peer is a writer of record batches (Spark 4.1 and later)
     rows       a bolt of rows appends lines by ``process_many``; the peer is a writer of rows, 256 at a time
 
-Batch writes of one session, in turn, with two partitions; time is that of ``save()`` as a whole, the job's fixed cost
-included. Each file is flushed with each append, and every write must have left all its rows.
+Batch writes of one session, in turn, with two partitions; the time covers all of ``save()``, including the job's fixed
+cost. Each append flushes its file, and every write must have left all its rows.
 
-    limit      the share of a rate limit that an operator in two tasks uses, of calls to a service that counts them: in
-               the median second between its first and its last call. No second may have more calls than the limit,
-               by more than a busy machine's service is itself stopped for
+    limit      the share of a rate limit that an operator in two tasks uses when it calls a service that counts its
+               calls: in the median second between the first and the last call. No second may exceed the limit, except
+               by the time for which a busy machine stops the service itself
 """
 
 import time
@@ -43,7 +43,7 @@ HEADLESS = csv.WriteOptions(include_header=False)
 
 
 class _File:
-    """A file of its own in a folder."""
+    """A new file in a folder."""
 
     def __init__(self, folder: str):
         self.file = (Path(folder) / uuid4().hex).open("wb", buffering=1 << 20)
@@ -74,7 +74,7 @@ class AppendBatches(ArrowBolt):
 
 
 class Call(AsyncBolt):
-    """A call of the service that counts."""
+    """A call to the counting service."""
 
     outputs = ["id long"]
 
@@ -144,7 +144,7 @@ TOPOLOGIES = {"batches": BatchesToFile, "rows": RowsToFile}
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Both forms, and the limit."""
+    """Measures both forms, and the limit."""
     with spark_session() as (spark, folder):
         spark.dataSource.register(ByHand)
         for form, rows in ROWS.items():
@@ -186,7 +186,7 @@ def _measured(spark: Any, folder: Path, form: str, rows: int, runs: int) -> Reco
     for turn in range(runs + 1):
         for name, side in sides.items():
             took = _timed(side, folder / f"{form}-{name}-{turn}".replace(" ", "-"), rows)
-            if turn > 0:  # the first starts processes
+            if turn > 0:  # the first turn starts processes
                 seconds[name].append(took)
     return record(
         "effects",
@@ -202,7 +202,7 @@ def _measured(spark: Any, folder: Path, form: str, rows: int, runs: int) -> Reco
 
 
 def _timed(side: Callable[[str], None], folder: Path, rows: int) -> float:
-    """Seconds of a write. Raises RuntimeError if rows are missing."""
+    """Returns the seconds of a write. Raises RuntimeError if rows are missing."""
     folder.mkdir()
     began = time.monotonic()
     side(str(folder))

@@ -1,17 +1,17 @@
-"""Rows/s of files: blocks as Arrow columns, against the same spout by tuple, and against Spark's own source.
+"""Rows per second from files: blocks as Arrow columns, against the same spout by tuple, and Spark's own source.
 
     lines           log lines of 100 bytes
     csv             60 bytes of five typed columns: integer, text, double, boolean, timestamp
-    ndjson          objects of 200 bytes, five of whose values are typed columns, the others passed over
+    ndjson          objects of 200 bytes: five values are typed columns, the others are skipped
     ndjson-spark    the same, eight files, through Spark, against Spark's source ``json`` with the same schema
     parquet         the five typed columns of a file that has a sixth, a text of 100 bytes; row groups of 100,000
     parquet-spark   the same, eight files, through Spark, against Spark's source ``parquet`` with the same schema
 
-A worker reads a whole file, planned as a micro-batch is, and its record batches are dropped, as a sink ``noop`` drops
-them. The peer is the same spout by ``next_tuple``, as it reads for bolts of rows. Both in turn; the file is in the
-page cache. Time is that of the process, so that what else the machine does counts less.
+A worker reads an entire file, planned like a micro-batch, and drops its record batches, like the sink ``noop``. The
+peer is the same spout reading by ``next_tuple``, which it does for bolts of rows. Both take turns; the file is in the
+page cache. Time is processor time, so other work of the machine counts less.
 
-``…-spark`` is a streaming query into the sink ``noop`` that reads all files in one micro-batch, two cores, both sides
+``…-spark`` is a streaming query into the sink ``noop`` that reads all files in one micro-batch on two cores, both sides
 in turn, each once before it counts. Time is what Spark reports for adding the batch.
 """
 
@@ -40,7 +40,7 @@ ASKED = 3.0
 ASKED_OVER_SPARK = 1.5
 FILES = 8
 ROWS_PER_FILE = 500_000
-"""100 MB: of small files the fixed cost of a micro-batch is measured."""
+"""100 MB: small files would measure the fixed cost of a micro-batch."""
 ROWS_PER_WHOLE_FILE = 1_000_000
 ROWS_PER_GROUP = 100_000
 ROWS, QUICK_ROWS = 400_000, 2_000
@@ -48,7 +48,7 @@ TEXT = "a message of some words " * 4
 
 
 class RowsSpout(FilesSpout):
-    """The same, a tuple at a time."""
+    """The same spout, a tuple at a time."""
 
     def _pystorm_reads_batches(self, straight: bool) -> bool:
         return False
@@ -105,13 +105,13 @@ THROUGH_SPARK = {"ndjson": ("json", ROWS_PER_FILE, ASKED_OVER_SPARK), "parquet":
 
 
 class NdjsonFiles(Topology):
-    """A folder of them → output."""
+    """A folder of NDJSON files → output."""
 
     lines = FilesSpout.spec(format="ndjson", fields=TYPED)
 
 
 class ParquetFiles(Topology):
-    """As ``NdjsonFiles``."""
+    """Like ``NdjsonFiles``."""
 
     lines = FilesSpout.spec(format="parquet", fields=TYPED)
 
@@ -120,7 +120,7 @@ TOPOLOGIES = {"ndjson": NdjsonFiles, "parquet": ParquetFiles}
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """One record per case."""
+    """Yields one record per case."""
     yield from over_tuples(settings)
     for name in THROUGH_SPARK:
         if settings.wants(f"{name}-spark"):
@@ -128,7 +128,7 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def over_tuples(settings: Settings) -> Iterator[Record]:
-    """The cases in one process."""
+    """Measures the cases in one process."""
     rows = QUICK_ROWS if settings.quick else ROWS
     with tempfile.TemporaryDirectory(prefix="files-") as folder:
         for name, case in CASES.items():
@@ -153,7 +153,7 @@ def over_tuples(settings: Settings) -> Iterator[Record]:
 
 
 def _reader(cls: type[FilesSpout], path: Path, case: Case, rows: int) -> Callable[[], float]:
-    """Reads the file once and says how long that took."""
+    """Returns a function that reads the file once and returns how long that took."""
     spec = cls.spec(path=path, format=case.format, fields=case.fields)
     plan = compile_plan(type("Files", (Topology,), {"lines": spec}))
     worker = Worker(plan, OutputPlan.typed(plan))
@@ -173,7 +173,7 @@ def _reader(cls: type[FilesSpout], path: Path, case: Case, rows: int) -> Callabl
 
 
 def in_turn(readers: list[Callable[[], float]], rounds: int) -> list[list[float]]:
-    """The seconds of each reader, after one time that is not counted, in changing order."""
+    """Returns each reader's seconds, in changing order, after a first round that is not counted."""
     times: list[list[float]] = [[] for _ in readers]
     for read in readers:
         read()  # warm
@@ -185,7 +185,7 @@ def in_turn(readers: list[Callable[[], float]], rounds: int) -> list[list[float]
 
 
 def over_spark(settings: Settings, name: str) -> Record:
-    """Files of a format through Spark, by our source and by its own."""
+    """Measures files of a format through Spark, by our source and by Spark's."""
     theirs, rows, asked = THROUGH_SPARK[name]
     if settings.quick:
         rows = QUICK_ROWS
@@ -194,7 +194,7 @@ def over_spark(settings: Settings, name: str) -> Record:
         data = folder / "data"
         data.mkdir()
         for number in range(FILES):
-            # Other rows in each: text files that are alike may be one file that was renamed.
+            # Different rows in each: equal text files could be one renamed file.
             CASES[name].write(Path(data, f"part-{number}"), range(number * rows, (number + 1) * rows))
         loads = (("ours", _ours(name)), ("spark", _sparks(theirs)))
         for run in range(1 + settings.runs_of(5)):
@@ -226,7 +226,7 @@ def _sparks(format: str) -> Callable[[Any, str], Any]:
 
 
 def _through_spark(frame: Any, rows: int, folder: Path) -> float:
-    """Rows per second of a query's only micro-batch. Raises RuntimeError if it gave another number of rows."""
+    """Returns rows per second of a query's only micro-batch. Raises RuntimeError for a wrong number of rows."""
     writer = frame.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp(dir=folder))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()

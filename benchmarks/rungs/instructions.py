@@ -1,9 +1,10 @@
-"""Machine instructions per tuple of the core's topologies and per item of its rings: what a busy machine cannot blur.
+"""Machine instructions per tuple of the core's topologies and per item of its rings: figures that a busy machine
+cannot blur.
 
-Valgrind's callgrind counts the instructions of a process that sends few tuples and of one that sends more; the
-difference, divided by the tuples between, has neither start-up nor warm-up in it. The cases ``ring-*`` turn a ring by
-one thread (``peer_programs/ring_turns.c``): an offer and a poll, or a hundredth of a batch of 100, with the calls and
-the loop around; they are the same in every run. By hand, with the functions that they are spent in:
+Valgrind's callgrind counts the instructions of a process that sends few tuples and of one that sends more; their
+difference, divided by the difference in tuples, includes neither start-up nor warm-up. The cases ``ring-*`` turn a ring
+with one thread (``peer_programs/ring_turns.c``): an offer and a poll, or a hundredth of a batch of 100, including the
+calls and the loop; they are the same in every run. By hand, listed by function:
 
     valgrind --tool=callgrind --callgrind-out-file=out python -m benchmarks.rungs.instructions const-id-null 100000
     callgrind_annotate --auto=yes out
@@ -40,7 +41,7 @@ RINGS = (
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Counts once per case: instructions do not vary from run to run by more than a few per mille."""
+    """Counts once per case, because instructions vary by only a few per mille from run to run."""
     yield from _rings(settings)
     few, many = (1_000, 4_000) if settings.quick else (FEW, 6 * FEW)
     for case in CASES[1:2] if settings.quick else CASES:
@@ -62,22 +63,22 @@ def _rings(settings: Settings) -> Iterator[Record]:
 
 
 def instructions_per_item(ring: str, folder: Path) -> float:
-    """Instructions of an offer and a poll of that ring. Raises PeerMissing without a compiler, OSError without
-    valgrind."""
+    """Returns the instructions of an offer and a poll of that ring. Raises PeerMissing without a compiler, OSError
+    without valgrind."""
     program = build_program("ring_turns", folder)
     few, many = (callgrind([str(program), ring, str(items)]) for items in (FEW, 2 * FEW))
     return (many - few) / FEW
 
 
 def counted_instructions(case: str, emits: int) -> int:
-    """Instructions of a whole process in which the spout of the case emits so many tuples. Raises RuntimeError."""
-    # Dictionaries of different layout cost different numbers of instructions, and idle threads of numpy's spin.
+    """Returns the instructions of an entire process whose spout emits so many tuples. Raises RuntimeError."""
+    # The layout of dictionaries changes the number of instructions, and so do numpy's idle threads, which spin.
     environment = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
     return callgrind([sys.executable, "-m", "benchmarks.rungs.instructions", case, str(emits)], environment)
 
 
 def callgrind(command: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> int:
-    """Instructions of a whole process. Raises RuntimeError if it fails, OSError without valgrind."""
+    """Returns the instructions of an entire process. Raises RuntimeError if it fails, OSError without valgrind."""
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder, "callgrind.out")
         counted = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", *command]

@@ -1,11 +1,11 @@
-"""Tuples per second through Spark, of a journaled socket and a heavy bolt, on two cores.
+"""Tuples per second through Spark for a journaled socket and a heavy bolt, on two cores.
 
     200us     with ``journal.readers``, against the same query without: one task polls, then computes
     20us      the same with a lighter bolt
 
 A server in this process sends lines as fast as they are taken. The sides take turns, each with its own query,
-checkpoint and journal. The figure counts the rows between the beginnings of two micro-batches, after the first ones.
-Needs two cores: on a busy machine it says nothing.
+checkpoint and journal. The figure counts the rows between the starts of two micro-batches, after the first ones.
+Needs two cores: meaningless on a busy machine.
 """
 
 import socket
@@ -26,14 +26,14 @@ from pystorm_source.api import Topology
 from pystorm_source.spouts import SocketSpout
 
 CASES = {"200us": (200, 50_000, 1.8), "20us": (20, 100_000, None)}
-"""Microseconds for each tuple, tuples of a micro-batch, the ratio that is asked for. Fewer tuples: what Spark needs
-around the tasks of a micro-batch, which no core shares, hides the gain. More: a run takes minutes."""
+"""Microseconds per tuple, tuples per micro-batch, the target ratio. Fewer tuples: Spark's overhead around the tasks of
+a micro-batch, which no core shares, hides the gain. More: a run takes minutes."""
 READERS = 4
 """Two for each core: the core that polls takes the rest when it is done."""
 WARM_UP = 2
 """Micro-batches before counting: processes start, and the first one has nothing to read."""
 ASK_SECONDS = 1.0
-"""Between two looks at the progress. Less: they take a share of the cores, of which one side has none to spare."""
+"""Interval between two looks at the progress. Less: they take time from the cores, which one side fully needs."""
 LINES = b"".join(b"%06d\n" % n for n in range(4096))
 
 
@@ -52,7 +52,7 @@ class Parsed(Topology):
 
 @contextmanager
 def line_server() -> Iterator[int]:
-    """The port of a server that sends lines to every client as fast as it takes them."""
+    """Yields the port of a server that sends lines to every client as fast as it takes them."""
     ended = threading.Event()
 
     def send(connection: socket.socket) -> None:
@@ -72,7 +72,7 @@ def line_server() -> Iterator[int]:
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Both sides of each case in turn."""
+    """Measures both sides of each case in turn."""
     wanted = [case for case in CASES if settings.wants(case)]
     if not wanted:
         return
@@ -105,7 +105,7 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def rate(spark: Any, folder: Path, batches: int, told: dict[str, Any]) -> float:
-    """Rows per second of a query over so many micro-batches."""
+    """Returns rows per second of a query over so many micro-batches."""
     options = {"host": "127.0.0.1", "journal.path": str(folder / "journal"), **told}
     frame = read_stream(spark, Parsed, options=options)
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))

@@ -8,12 +8,12 @@
     spark-arrow   Spark's Kafka source → Arrow function of Python → noop sink
     spark-plain   Spark's Kafka source → plain function of Python, without Arrow → noop sink
     spark-json    Spark's Kafka source → from_json with the same five columns → noop sink
-    bare          two processes, a confluent-kafka consumer each, that ask every message for its value
+    bare          two processes, each with a confluent-kafka consumer that reads the value of every message
 
-All but those of JSON read the field ``value`` as bytes, and the functions give back what they get. All queries run in
-one session, in turn with the bare consumers, one at a time. A query's first micro-batch starts processes and is thrown
-away; of the others the time is what Spark reports for adding the batch. The bare consumers have the client settings of
-the spout: with librdkafka's own, which pause a second whenever enough is fetched, they are several times slower.
+All cases except JSON read the field ``value`` as bytes, and the functions return what they get. All queries run in one
+session, in turn with the bare consumers, one at a time. A query's first micro-batch starts processes and is discarded;
+the time of the others is what Spark reports for adding the batch. The bare consumers use the spout's client settings:
+with librdkafka's defaults, which pause for a second whenever enough is fetched, they are several times slower.
 """
 
 import math
@@ -105,9 +105,9 @@ class Case(NamedTuple):
 
     name: str
     load: Callable[[Any, dict[str, Any]], Any] | None
-    """Session, options → streaming DataFrame; None: not by Spark."""
+    """Session, options → streaming DataFrame; None: without Spark."""
     against: tuple[tuple[str, float | None], ...] = ()
-    """Peer cases, with the ratio asked for."""
+    """Peer cases, with the target ratio."""
 
     @property
     def topic(self) -> str:
@@ -199,7 +199,7 @@ def _order(number: int) -> bytes:
 
 
 def fill(cluster: KafkaCluster, topic: str, records: int, value_of: Callable[[int], bytes]) -> None:
-    """The topic, with so many records."""
+    """Fills the topic with so many records."""
     cluster.create(topic, PARTITIONS)
     settings = {"linger.ms": 50, "batch.size": 1_000_000, "queue.buffering.max.messages": 2_000_000, "log_level": 0}
     producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
@@ -213,7 +213,7 @@ def fill(cluster: KafkaCluster, topic: str, records: int, value_of: Callable[[in
 
 
 def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -> list[float]:
-    """Records per second of each micro-batch after the first, or of the bare consumers."""
+    """Returns records per second of each micro-batch after the first, or of the bare consumers."""
     if case.load is None:
         return [consumed(servers, case.topic, records)]
     step = records // (1 + MEASURED_PER_QUERY)
@@ -235,7 +235,7 @@ def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -
 
 
 def consumed(servers: str, topic: str, records: int) -> float:
-    """Records per second of two processes with a bare consumer of a partition each, once both have a message."""
+    """Returns records per second of two processes with a bare consumer per partition, once both have a message."""
     context = get_context("spawn")
     ready, times = context.Barrier(PARTITIONS), context.Queue()
     share = records // PARTITIONS
@@ -252,7 +252,7 @@ def consumed(servers: str, topic: str, records: int) -> float:
 
 
 def consume(servers: str, topic: str, partition: int, records: int, ready: Any, times: Any) -> None:
-    """A process with a bare consumer."""
+    """Runs a bare consumer in its process."""
     own = {"bootstrap.servers": servers, "group.id": "bare", "enable.auto.commit": False, "auto.offset.reset": "error"}
     consumer = Consumer({**DEFAULTS, **own})
     consumer.assign([TopicPartition(topic, partition, 0)])

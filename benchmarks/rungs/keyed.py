@@ -1,12 +1,12 @@
 """Tuples per second of a bolt that counts by key in Spark's state store, against ``transformWithState`` by hand.
 
-    1, 10, 30 / per-tuple    so many tuples a key and micro-batch; by hand a get and a put for each tuple
+    1, 10, 30 / per-tuple    so many tuples per key and micro-batch; by hand a get and a put for each tuple
     1, 10, 30 / per-key      by hand a get and a put for each key
-    combined / spark         30 tuples a key, a CombinerBolt in front of the bolt; against ``groupBy(word).count()``
-    key-micros               of the same: what a key more costs, with a combiner; a micro-batch without rows left out
+    combined / spark         30 tuples per key, a CombinerBolt before the bolt; against ``groupBy(word).count()``
+    key-micros               the cost of another key, with a combiner: the same, less a micro-batch of two keys
 
-A stream over Parquet files, one a micro-batch, 10,000 keys in each, two shuffle partitions, the ``noop`` sink. What
-Spark says of ``addBatch`` is measured, from the second micro-batch on; the sides take turns.
+A stream over Parquet files, one per micro-batch, 10,000 keys in each, two shuffle partitions, the ``noop`` sink. The
+figures are Spark's own for ``addBatch``, from the second micro-batch on; the sides take turns.
 """
 
 import statistics
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 else:
     from pyspark.sql import streaming
 
-    StatefulProcessor = getattr(streaming, "StatefulProcessor", object)  # Spark 4.0 has one as well
+    StatefulProcessor = getattr(streaming, "StatefulProcessor", object)  # Spark 4.0 has one, too
 
-KEYS, QUICK_KEYS = 10_000, 20  # a micro-batch costs Spark 0.3 s whatever is in it: as much as the states of 2,000 keys
+KEYS, QUICK_KEYS = 10_000, 20  # any micro-batch costs Spark 0.3 s: as much as the states of 2,000 keys
 BATCHES = 4
 ASKED = {1: (1.0, 1.2), 10: (2.0, 1.2), 30: (3.0, 1.2)}
 
@@ -64,7 +64,7 @@ class Add(StatefulBolt):
 
 
 class Combined(Topology):
-    """As Counts; each task adds up its tuples of a key before they are sent to the bolt."""
+    """Like Counts, but each task adds up its tuples of a key before sending them to the bolt."""
 
     rows = Input.spec(["word string"])
     combined = CombinerBolt.spec(inputs=[rows], by=["word"])
@@ -72,7 +72,7 @@ class Combined(Topology):
 
 
 class ByHand(StatefulProcessor):
-    """Counts as well. ``per_key``: with a get and a put for a key, not for each tuple."""
+    """Counts, too. ``per_key``: with a get and a put for each key, not for each tuple."""
 
     def __init__(self, per_key: bool):
         self.per_key = per_key
@@ -112,7 +112,7 @@ def _by_hand(per_key: bool) -> Callable[[Any], Any]:
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Each number of tuples with its sides in turn."""
+    """Measures each number of tuples, with its sides in turn."""
     if not states_take_rows():
         yield record("keyed", "10 / per-key", [], "tuples/s", note=f"pyspark {pyspark.__version__}: no states by rows")
         return
@@ -182,8 +182,8 @@ def _combined(spark: Any, folder: str, settings: Settings, keys: int) -> Iterato
 def _seconds(
     spark: Any, folder: Path, query: Callable[[Any], Any], keys: int, tuples: int, mode: str = "append"
 ) -> float:
-    """Of a micro-batch, in the median. ``mode``: Spark's; what is not appended is written by ``foreachBatch``. Raises
-    RuntimeError for wrong totals."""
+    """Returns the median seconds of a micro-batch. ``mode``: Spark's output mode; except for append, ``foreachBatch``
+    writes the rows. Raises RuntimeError for wrong totals."""
     for _ in range(BATCHES):
         rows = spark.range(0, keys * tuples, 1, 1).selectExpr(f"concat('w', id % {keys}) AS word")
         rows.write.mode("append").parquet(str(folder / "in"))

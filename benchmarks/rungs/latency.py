@@ -1,11 +1,11 @@
-"""How long a spout tuple takes from its emit to its ack, at half of what the topology can do; against Storm.
+"""How long a spout tuple takes from its emit to its ack, at half of the topology's throughput; against Storm.
 
     null, id-null, word-count    as in ``topologies`` at half the throughput, every tuple measured: the 99th percentile
     -storm                       the same beside Storm's, with one acker, at half of what Storm does in the same run
 
-Both begin with the emit and end in the spout's ``ack``. Our spout listens for acks in every turn
+Both measure from the emit to the spout's ``ack``. Our spout checks for acks in every turn
 (``topology.spout.recvq.skips`` 0; word count: at most 64 sentences pending), Storm's in every ninth, as in
-``topologies``. ``median``, ``peer_median`` in seconds; ``load``, ``peer_load``: tuples a second of the spout.
+``topologies``. ``median``, ``peer_median`` in seconds; ``load``, ``peer_load``: the spout's tuples per second.
 """
 
 import statistics
@@ -34,9 +34,9 @@ class LatencyCase(NamedTuple):
     topology: type[Topology]
     storm: StormCase
     emits: int
-    """Of the spout, without a limit."""
+    """Emits of the spout, without a limit."""
     fan_out: float
-    """Tuples at the last bolt of one of the spout's."""
+    """Tuples at the last bolt for each tuple of the spout."""
 
 
 CASES = (
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Ours and Storm's in turn, ``runs`` times."""
+    """Measures ours and Storm's in turn, ``runs`` times."""
     for case in CASES:
         if not settings.wants(case.name):
             continue
@@ -98,7 +98,7 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def measured(case: LatencyCase, small: int) -> Seen:
-    """Of a new worker: what it can do, then half of that for two seconds. ``small``: a part of that only."""
+    """Measures a new worker: first its throughput, then half of that for two seconds. ``small``: divides the sizes."""
     worker = Worker(compile_plan(case.topology), NO_OUTPUT)
     try:
         spout = next(each.instance for each in worker.executors if each.component == "spout")

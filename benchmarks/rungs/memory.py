@@ -1,8 +1,8 @@
 """Resident memory while a slow consumer takes 50 million tuples: PairSpout → PairIdBolt → output.
 
-The consumer works a millisecond on each batch of 10,000 rows before it asks for the next, as a sink does that is slower
-than the topology. Resident memory is read at every batch from the first tenth of the range on. Value: (largest -
-smallest) / median in percent; a queue, a pool or an output that grew would show.
+Like a sink that is slower than the topology, the consumer works for a millisecond on each batch of 10,000 rows before
+it asks for the next. Resident memory is read at every batch after the first tenth of the range. Value: (largest -
+smallest) / median in percent; a growing queue, pool or output would show.
 """
 
 import os
@@ -27,7 +27,7 @@ ASKED_PERCENT = 5.0
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """One run, or ``runs`` of them; the last one's sizes are told."""
+    """Measures one run, or ``runs``; reports the last one's sizes."""
     tuples = QUICK_TUPLES if settings.quick else TUPLES
     swings = []
     for _ in range(settings.runs or 1):
@@ -47,7 +47,7 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def resident_sizes(tuples: int) -> list[int]:
-    """Bytes that were resident at each batch after the warm-up. Raises RuntimeError where rows are missing."""
+    """Returns the resident bytes at each batch after the warm-up. Raises RuntimeError if rows are missing."""
     worker = Worker(compile_plan(PairIdOut), PAIR_OUTPUT)
     sizes = []
     rows = 0

@@ -2,12 +2,12 @@
 
     small      10,000 Parquet objects of 100 rows, of a local folder
     large      100 Parquet objects of 10 MB: four row groups each
-    planning   seconds of a snapshot with a million known objects and 1,000 new ones, which a server in a process of its
-               own lists; and bytes of the offset
+    planning   seconds of a snapshot with a million known objects and 1,000 new ones, listed by a server in a separate
+               process; and bytes of the offset
     restart    the same by a new driver
 
-Both sides read all there is by ``availableNow`` into the noop sink; a figure counts the micro-batches with rows,
-listing included. The first run of each side starts processes and is not counted. Spark, Python and the files' cache
+Both sides read everything by ``availableNow`` into the noop sink; a figure counts the micro-batches with rows,
+including listing. The first run of each side starts processes and is not counted. Spark, Python and the files' cache
 share the cores. Ten times as many large objects would be 10 GB.
 """
 
@@ -99,7 +99,7 @@ def throughput(case: str, spark: Any, folder: Path, place: Path, rows: int, sett
 
 
 def of_query(frame: Any, new: Path, rows: int) -> float:
-    """Rows per second of the micro-batches that have some."""
+    """Returns rows per second of the micro-batches that have rows."""
     writer = frame(new).writeStream.format("noop").option("checkpointLocation", str(new / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
     if not query.awaitTermination(600):
@@ -111,7 +111,7 @@ def of_query(frame: Any, new: Path, rows: int) -> float:
 
 
 def planning(case: str, known: int, runs: int) -> Record:
-    """Seconds of a snapshot that finds 1,000 new objects. ``restart``: by a driver that has just begun."""
+    """Measures the seconds of a snapshot that finds 1,000 new objects. ``restart``: by a new driver."""
     with tempfile.TemporaryDirectory() as folder, listed(known) as (url, add):
         options = {
             "journal.path": folder,
@@ -141,7 +141,7 @@ def planning(case: str, known: int, runs: int) -> Record:
 
 @contextmanager
 def listed(known: int) -> Iterator[tuple[str, Any]]:
-    """The URL of a server that lists so many names, and what adds some."""
+    """Yields the URL of a server that lists so many names, and a function that adds some."""
     command = [sys.executable, "-m", "benchmarks.harness.list_server", str(known)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdin is not None

@@ -1,17 +1,17 @@
-"""Rows per second of a topology over a DataFrame (``apply``), against what Spark has for the same function.
+"""Rows per second of a topology over a DataFrame (``apply``), against Spark's own ways to run the same function.
 
-    row / udf           a bolt of rows against a Python UDF, one call a row, values pickled
-    row / arrow-udf     the same against one whose values travel as Arrow
+    row / udf           a bolt of rows against a Python UDF, one call per row, values pickled
+    row / arrow-udf     the same against a UDF whose values travel as Arrow
     arrow / by-hand     an ArrowBolt against ``mapInArrow`` with the same function
-    async / udf         an AsyncBolt with 1,000 requests in flight in each task, answers behind 50 ms, against an Arrow
+    async / udf         an AsyncBolt with 1,000 requests in flight in each task, answers after 50 ms, against an Arrow
                         UDF with ``spark.sql.execution.pythonUDF.arrow.concurrency.level=1000``
     async / by-hand     the same against asyncio by hand in ``mapInArrow``: 1,000 at a time, batch by batch
     tail / udf, tail / by-hand
-                        the same with answers behind 20 ms in the median, 2 s for one in a hundred, 5 s at most
+                        the same with answers after 20 ms in the median, 2 s for one in a hundred, 5 s at most
 
-``spark.range`` of two partitions into the ``noop`` sink; the sides alternate in one session. A request is a timer: the
-same for all sides, and no server takes a part of the cores. One request in a hundred fails at its first attempt, and is
-sent again by our retries and by those written by hand; the UDF retries nothing, so nothing fails there.
+``spark.range`` of two partitions into the ``noop`` sink; the sides alternate in one session. A request is a timer: it
+is the same for all sides, and no server uses the cores. One request in a hundred fails at first and is retried, by our
+engine or by hand; the UDF retries nothing, so nothing fails there.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ PARTITIONS = 2
 ROWS, QUICK_ROWS = 4_000_000, 10_000
 REQUESTS, QUICK_REQUESTS = 40_000, 60
 TAIL_REQUESTS = 600_000
-"""Fewer: the last answers are most of the time, which no side can do anything about."""
+"""Fewer: most of the time goes to the last answers, which no side can change."""
 IN_FLIGHT = 1_000
 ANSWER_SECONDS = 0.05
 TAIL_MEDIAN, TAIL_SIGMA = 0.02, math.log(100) / 2.326
-"""Of a lognormal distribution, whose 99th percentile is a hundred times its median."""
+"""A lognormal distribution with a 99th percentile of a hundred times its median."""
 TAIL_MOST = 5.0
 CONCURRENCY = "spark.sql.execution.pythonUDF.arrow.concurrency.level"
 
@@ -88,7 +88,7 @@ def fails_once(number: int) -> bool:
 
 
 def answer_seconds(number: int, tail: bool) -> float:
-    """How long the answer of this request takes: always the same for the same one."""
+    """Returns how long the answer to this request takes, always the same for the same request."""
     if not tail:
         return ANSWER_SECONDS
     share = (number * 2_654_435_761 % (1 << 32) + 0.5) / (1 << 32)
@@ -117,7 +117,7 @@ class AskWithTail(Ask):
 
 
 class Asks(Topology):
-    """Requests, each answered behind 50 ms."""
+    """Requests, each answered after 50 ms."""
 
     config = {"topology.async.max.pending": IN_FLIGHT, "topology.spout.retry.backoff.millis": 0}
     rows = Input.spec(["id long"])
@@ -125,14 +125,14 @@ class Asks(Topology):
 
 
 class AsksWithTail(Asks):
-    """Some answers come late."""
+    """Requests with some late answers."""
 
     rows = Input.spec(["id long"])
     ask = AskWithTail.spec(inputs=[rows])
 
 
 def asked_by_hand(tail: bool) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What people write in ``mapInArrow``."""
+    """Returns what people write for ``mapInArrow``."""
 
     async def one(number: int, free: asyncio.Semaphore) -> int:
         async with free:
@@ -167,7 +167,7 @@ def _udf(function: Callable[[int], int], arrow: bool) -> Callable[[Any], Any]:
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType
 
-    # Not by udf(useArrow=True), which without pandas falls back to pickled values, and makes no use of pandas.
+    # Not by udf(useArrow=True), which falls back to pickled values without pandas, though it does not use pandas.
     kind = PythonEvalType.SQL_ARROW_BATCHED_UDF if arrow else PythonEvalType.SQL_BATCHED_UDF
     called = UserDefinedFunction(function, LongType(), evalType=kind)
     return lambda frame: frame.select("id", called(col("id")).alias("twice"))
@@ -182,7 +182,7 @@ def _asked_by_udf(tail: bool) -> Callable[[Any], Any]:
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Each case with its sides in turn."""
+    """Measures each case, with its sides in turn."""
     rows = QUICK_ROWS if settings.quick else ROWS
     requests = QUICK_REQUESTS if settings.quick else REQUESTS
 
@@ -203,7 +203,7 @@ def run(settings: Settings) -> Iterator[Record]:
     with spark_session() as (spark, _):
         for name, made, count, peers in cases:
             if settings.wants(name):
-                if name in ("async", "tail"):  # a pool of threads for each batch, which would slow down the other cases
+                if name in ("async", "tail"):  # a thread pool for each batch would slow down the other cases
                     spark.conf.set(CONCURRENCY, str(IN_FLIGHT))
                 yield from _case(settings, spark, name, made, count, peers)
 

@@ -1,12 +1,13 @@
-"""A real query on two slots whose spout has ten times what its bolt can do, with and without admission control.
+"""A real query on two slots whose spout has ten times what its bolt can handle, with and without admission control.
 
-How long a tuple takes is set by the wall clock, so that capacity is known::
+The wall clock sets how long a tuple takes, so capacity is known::
 
     varying          the service rate goes down to a quarter and back: adaptive, unbounded, a fixed limit set by hand
 
-The load begins when Spark's processes have started. ``p95`` is that of Spark's own time for a
-micro-batch (``triggerExecution``) by the target; ``goodput`` what was read by what the slots could have done in that
-time; ``memory`` the task processes at the end by what they had after a third of the time.
+The load begins when Spark's processes have started. ``p95`` is the 95th percentile of Spark's own time for a
+micro-batch (``triggerExecution``), divided by the target; ``goodput`` is what was read, divided by what the slots could
+have done in that time; ``memory`` is the size of the task processes at the end, divided by their size after a third of
+the time.
 """
 
 import json
@@ -28,10 +29,10 @@ from benchmarks.harness.spark_session import spark_session
 
 SLOTS = 2
 RATE = 8_000
-"""Tuples per second of a slot at best."""
+"""Most tuples per second of a slot."""
 OVERLOAD = 10
 UNBOUNDED_SHARE = 3
-"""Without admission control a query runs for so much less time: its micro-batches grow tenfold."""
+"""A query without admission control runs for this fraction of the time, because its micro-batches grow tenfold."""
 
 
 class Load(NamedTuple):
@@ -43,8 +44,8 @@ class Load(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Of its micro-batches: when each began (seconds since the query's), its seconds, its offsets by partition.
-    ``memory``: bytes of task processes."""
+    """The query's micro-batches: when each began (in seconds since the query began), how long it took, its offsets by
+    partition. ``memory``: bytes of task processes."""
 
     conf: dict[str, Any]
     began: list[float]
@@ -54,7 +55,7 @@ class Seen(NamedTuple):
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """The sides one behind the other, in one session."""
+    """Runs the sides one after the other, in one session."""
     with spark_session(f"local[{SLOTS}]") as (spark, folder):
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
         yield from _varying(spark, folder, settings)
@@ -85,7 +86,7 @@ def _varying(spark: Any, folder: Path, settings: Settings) -> Iterator[Record]:
 
 
 def play(spark: Any, folder: Path, load: Load) -> Seen:
-    """Runs a query for so long, then stops it in the middle."""
+    """Runs a query for its time, then stops it in the middle."""
     from pystorm_source import read_stream
 
     conf = {
@@ -120,7 +121,7 @@ def play(spark: Any, folder: Path, load: Load) -> Seen:
 
 
 def growth(memory: Sequence[int]) -> float:
-    """The last sixth of the samples by those behind the first third."""
+    """Returns the last sixth of the samples, divided by the ones after the first third."""
     sixth = max(1, len(memory) // 6)
     early = statistics.median(memory[2 * sixth : 3 * sixth] or memory[-1:] or [0])
     return statistics.median(memory[-sixth:] or [0]) / early if early else 0.0

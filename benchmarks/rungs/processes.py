@@ -1,16 +1,16 @@
-"""Tuples per second of a heavy bolt in two processes of its own, against the same topology in one process.
+"""Tuples per second of a heavy bolt in two extra processes, against the same topology in one process.
 
     20us, 200us            a bolt of so much pure Python for each tuple; the parent's work included. ``promised``: the
                            ratio that ``tune`` computes from a run in one process
     20us-pool, 200us-pool  the same against ``multiprocessing.Pool.imap`` of two processes, by hand, into the same rows
-    …-pool-singly          the same, with imap's default of one row in a piece of work
+    …-pool-singly          the same, with imap's default of one row per piece of work
     20us-spark, 200us-spark
                            against one process through Spark: a batch read of one partition with spark.task.cpus=2
-    parent-cpu             what a tuple there and back costs the parent: a bolt that passes rows on, less the topology
-                           without it
-    round-trip             one tuple there and back while nothing else is under way, from emit to ack
+    parent-cpu             cost for the parent to send a tuple and receive it back: a bolt that passes rows on, less the
+                           topology without it
+    round-trip             one tuple there and back while nothing else is in flight, from emit to ack
 
-The sides of a case take turns, and each has a warm worker or pool. Needs two cores: on a busy machine it says nothing.
+The sides of a case take turns, and each has a warm worker or pool. Needs two cores: meaningless on a busy machine.
 """
 
 import json
@@ -47,21 +47,21 @@ LOOPS = "benchmark.loops"
 SCHEMA = pa.schema([("n", pa.int64()), ("x", pa.int64())])
 PROCESSES = 2
 
-# Rows in a piece of work of the pool's. Fewer: imap's own cost for each piece shows. More: the last piece runs alone.
+# Rows per piece of work of the pool. Fewer: imap's cost per piece shows. More: one process idles at the end.
 CHUNK = 128
 BATCH = 10_000
 
 HEAVY = {"20us": (20, 100_000, 1.6), "200us": (200, 12_000, 1.85)}
-"""Microseconds for each tuple, tuples of a run, the ratio that is asked for."""
+"""Microseconds per tuple, tuples per run, the target ratio."""
 SPARK_HEAVY = {"20us": (400_000, 1.5), "200us": (40_000, 1.8)}
-"""Rows of a read, the ratio that is asked for. Fewer rows: what a read costs Spark shows."""
+"""Rows per read, the target ratio. Fewer rows: Spark's cost of a read shows."""
 POOL_ASKED = 1.2
 PARENT_MICROS_ASKED = 1.5
 ROUND_TRIP_MICROS_ASKED = 60.0
 
 
 def work(loops: int) -> int:
-    """Pure Python, which holds the interpreter's lock."""
+    """Computes in pure Python, holding the interpreter's lock."""
     total = 0
     for i in range(loops):
         total += i * i & 7
@@ -69,7 +69,7 @@ def work(loops: int) -> int:
 
 
 def loops_of(micros: float) -> int:
-    """So many loops take that long."""
+    """Returns how many loops take that long."""
     probe = 20_000
     best = min(_seconds(partial(work, probe)) for _ in range(5))
     return max(1, round(micros * 1e-6 / best * probe))
@@ -82,7 +82,7 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 
 class Texts(RangeSpout):
-    """Its offsets and a text."""
+    """Emits its offsets and a text."""
 
     outputs = ["n long", "s string"]
 
@@ -161,7 +161,7 @@ class SpoutPasses(Topology):
 
 
 class Side:
-    """A warm worker. ``last``: the component whose rows are taken."""
+    """A warm worker. ``last``: the component that gives the rows."""
 
     def __init__(self, topology: type[Topology], stack: ExitStack, schema: pa.Schema, last: str, loops: int = 0):
         output = OutputPlan(schema, (ViewPlan(last, "default", (0, 1)),))
@@ -171,7 +171,7 @@ class Side:
         self.run(1000)
 
     def run(self, rows: int) -> tuple[float, float]:
-        """Tuples per second, and the parent's microseconds of CPU for each."""
+        """Returns tuples per second, and the parent's microseconds of CPU per tuple."""
         began, cpu = time.perf_counter(), time.process_time()
         found = sum(batch.num_rows for batch in self.worker.run("spout", "0", 0, rows))
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
@@ -185,7 +185,7 @@ def _one(row: tuple[int, str], loops: int) -> tuple[int, int]:
 
 
 class Pool:
-    """The same rows by hand."""
+    """Makes the same rows by hand."""
 
     def __init__(self, stack: ExitStack, loops: int, chunk: int):
         self._chunk = chunk
@@ -194,7 +194,7 @@ class Pool:
         self.run(1000)
 
     def run(self, rows: int) -> tuple[float, float]:
-        """As of a Side."""
+        """Like ``Side.run``."""
         began, cpu = time.perf_counter(), time.process_time()
         found, kept = 0, []
         for row in self._pool.imap(self._call, ((n, TEXT) for n in range(rows)), self._chunk):
@@ -215,7 +215,7 @@ def _batch(rows: list[tuple[int, int]]) -> pa.RecordBatch:
 
 
 class OneByOne(Spout):
-    """Emits a tuple when the one before is acked. ``latencies``: seconds from emit to ack."""
+    """Emits a tuple when the previous one is acked. ``latencies``: seconds from emit to ack."""
 
     outputs = ["n long", "s string"]
 
@@ -240,7 +240,7 @@ class ThereAndBack(Topology):
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """The sides of each case in turn."""
+    """Measures the sides of each case in turn."""
     for case in HEAVY:
         if settings.wants(case) or settings.wants(f"{case}-pool"):
             yield from measure(case, settings)
@@ -253,7 +253,7 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def measure(case: str, settings: Settings) -> Iterator[Record]:
-    """A heavy bolt, three ways."""
+    """Measures a heavy bolt in three ways."""
     micros, rows, asked = HEAVY[case]
     loops, rows = loops_of(micros), rows // 20 if settings.quick else rows
     seen: dict[str, list[float]] = {"two": [], "one": [], "pool": [], "pool-singly": []}
@@ -305,7 +305,7 @@ def promised_gain(loops: int, seconds: float) -> float:
 
 
 def through_spark(settings: Settings) -> Iterator[Record]:
-    """Both sides of each case in turn, in one session."""
+    """Measures both sides of each case in turn, in one session."""
     with spark_session(more={"spark.task.cpus": str(PROCESSES)}) as (spark, _):
         for case, (rows, asked) in SPARK_HEAVY.items():
             if not settings.wants(f"{case}-spark"):
@@ -330,7 +330,7 @@ def through_spark(settings: Settings) -> Iterator[Record]:
 
 
 def parent_cpu(settings: Settings) -> Record:
-    """Of a run with the bolt, less the run without it beside."""
+    """Measures the parent's CPU of a run with the bolt, less a run without it."""
     schema = pa.schema([("n", pa.int64()), ("s", pa.string())])
     rows = 10_000 if settings.quick else 200_000
     micros = []

@@ -1,6 +1,6 @@
-"""Rows per second of ready-made spouts without offsets through Spark, and how often an idle query asks.
+"""Rows per second of ready-made spouts without offsets through Spark, and how often an idle query polls.
 
-    idle-sqs, idle-redis, idle-nats   requests of a query whose source is empty, for each ``poll_seconds``
+    idle-sqs, idle-redis, idle-nats   requests per ``poll_seconds`` of a query whose source is empty
     sqs                    SqsSpout → noop sink           against bare and simple
     redis                  RedisStreamSpout → noop sink   against bare and simple
     nats                   NatsSpout → noop sink          against bare and simple
@@ -8,9 +8,9 @@
     bare                   the client in a loop, in two processes
     simple                 the client in a ``SimpleDataSourceStreamReader`` → noop sink
 
-SQS is moto's, one process of Python, which takes most of the time itself: messages are few. Redis has two streams.
-Servers, Spark and Python share the cores. A figure of a query counts from the beginning of its first micro-batch with
-rows to the end of the last; its first run starts processes and is not counted.
+SQS is moto's, one Python process that takes most of the time itself, so there are few messages. Redis has two streams.
+Servers, Spark and Python share the cores. A query's figure counts from the start of its first micro-batch with rows to
+the end of the last; its first run starts processes and is not counted.
 """
 
 import asyncio
@@ -64,16 +64,16 @@ from testbed.sqs_server import CREDENTIALS, REGION, sqs_server
 from testbed.uncontrolled import UNCONTROLLED
 
 SQS_ROWS, REDIS_ROWS, NATS_ROWS, MQTT_ROWS = 400, 200_000, 200_000, 4 * MQTT_IN_FLIGHT
-"""Of moto more take minutes to send: its time for one message grows with their number."""
+"""More SQS messages would take minutes to send: moto's time per message grows with their number."""
 MICRO_BATCHES = 4
-"""Of a query. Fewer: the end of the last one weighs too much. More: what Spark needs around each does."""
+"""Micro-batches per query. Fewer: the end of the last one weighs too much. More: Spark's overhead for each does."""
 IDLE_SECONDS = 10.0
 ASKED = {"bare": 0.7, "simple": 3.0}
 PEERS = {"bare": "the client in two processes", "simple": "the client in a SimpleDataSourceStreamReader"}
 
 
 class BodySpout(SqsSpout):
-    """The column of the peer."""
+    """Emits the peer's column."""
 
     outputs = ["body string"]
 
@@ -87,7 +87,7 @@ class Entries(Topology):
 
 
 class SequenceSpout(NatsSpout):
-    """The columns of the peer."""
+    """Emits the peer's columns."""
 
     outputs = ["sequence long", "data binary"]
 
@@ -107,7 +107,7 @@ class Topics(Topology):
 
 
 class Queue:
-    """SQS in a process of its own."""
+    """SQS in a separate process."""
 
     drain = staticmethod(drain_sqs)
     simple = BareSqs.name()
@@ -122,7 +122,7 @@ class Queue:
         return str(self._client.create_queue(QueueName=name, Attributes={"VisibilityTimeout": "600"})["QueueUrl"])
 
     def fill(self) -> None:
-        self.queue = self._made()  # SQS empties a queue once a minute at most
+        self.queue = self._made()  # SQS purges a queue at most once a minute
         for at in range(0, self.rows, 10):
             entries = [{"Id": str(n), "MessageBody": f"message {at + n}"} for n in range(10)]
             self._client.send_message_batch(QueueUrl=self.queue, Entries=entries)
@@ -223,7 +223,7 @@ def _frame(spark: Any, topology: type[Topology], folder: Path, step: int, option
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """All sides of each case in turn, then the idle queries."""
+    """Measures all sides of each case in turn, then the idle queries."""
     shrink = 10 if settings.quick else 1
     os.environ.update(CREDENTIALS)  # before Spark's processes start
     with spark_session() as (spark, folder), redis_url(folder) as redis:
@@ -278,7 +278,7 @@ def throughput(name: str, world: Any, spark: Any, folder: Path, settings: Settin
 
 
 def of_query(spark: Any, world: Any, folder: Path, frame: Callable[[Any, Path, int], Any]) -> float:
-    """Rows per second of a new query that reads all there is."""
+    """Returns rows per second of a new query that reads everything."""
     place = Path(tempfile.mkdtemp(dir=folder))
     writer = frame(spark, place, world.rows // MICRO_BATCHES).writeStream.format("noop")
     query = writer.option("checkpointLocation", str(place / "checkpoint")).start()
@@ -296,7 +296,7 @@ def _with_rows(query: Any, rows: int) -> list[Any]:
 
 
 def waited(query: Any, is_done: Callable[[], Any]) -> Any:
-    """The value of ``is_done`` once it is true. Raises what the query raises."""
+    """Waits until ``is_done`` is true and returns its value. Raises what the query raises."""
     end = time.monotonic() + 300
     while not (value := is_done()):
         if query.exception() is not None:
@@ -314,7 +314,7 @@ def idle_sqs(spark: Any, folder: Path, redis: str, seconds: float) -> float:
 
 
 def idle_redis(spark: Any, folder: Path, redis: str, seconds: float) -> float:
-    """Of one stream, which is empty."""
+    """Measures per stream; all streams are empty."""
     with Redis.from_url(redis) as client:
         client.flushall()
         world = Streams(redis, 0)
@@ -334,7 +334,7 @@ def idle_nats(spark: Any, folder: Path, redis: str, seconds: float) -> float:
 
 
 def idle(spark: Any, world: Any, folder: Path, calls: Callable[[], int], seconds: float) -> float:
-    """Requests for each ``poll_seconds``, which is 1, from the third on."""
+    """Returns the requests per ``poll_seconds``, which is 1, from the third on."""
     place = Path(tempfile.mkdtemp(dir=folder))
     writer = world.frame(spark, place, 1000).writeStream.format("noop")
     before = calls()

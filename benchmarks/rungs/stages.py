@@ -1,10 +1,10 @@
 """Rows per second of a topology that is cut at a fields grouping (``scope="cluster"``), against the same by hand.
 
-    arrow / by-hand    a spout of batches, a bolt of batches behind ``fields``, against the spout alone, ``repartition``
+    arrow / by-hand    a spout of batches, a bolt of batches after ``fields``, against only the spout, ``repartition``
                        and ``mapInArrow`` with the same function
-    rows / by-hand     a bolt of rows there, against a loop over the rows in ``mapInArrow``
+    rows / by-hand     a bolt of rows instead, against a loop over the rows in ``mapInArrow``
     count / by-hand    a count of each key, against a dict of counts in ``mapInArrow``
-    count / spark      the same against ``groupBy("key").count()`` behind the spout
+    count / spark      the same against ``groupBy("key").count()`` after the spout
 
 Two partitions into the ``noop`` sink; the sides alternate in one session.
 """
@@ -34,7 +34,7 @@ FIELDS = ["key long", "n long"]
 
 
 class Numbers(PartitionedSpout):
-    """Batches of numbers, whose key is their rest by KEYS; ``rows``: of each of the two partitions."""
+    """Batches of numbers, whose key is their remainder by KEYS; ``rows``: of each of the two partitions."""
 
     outputs = FIELDS
 
@@ -91,21 +91,21 @@ class Source(Topology):
 
 
 class Doubles(Topology):
-    """A bolt of batches behind the cut."""
+    """A bolt of batches after the cut."""
 
     numbers = Numbers.spec()
     double = DoubleBatches.spec(inputs={numbers: Grouping.fields("key")})
 
 
 class RowDoubles(Topology):
-    """A bolt of rows there."""
+    """A bolt of rows after the cut."""
 
     numbers = Numbers.spec()
     double = Double.spec(inputs={numbers: Grouping.fields("key")})
 
 
 class Counts(Topology):
-    """A count of each key there."""
+    """A count of each key after the cut."""
 
     numbers = Numbers.spec()
     count = Count.spec(inputs={numbers: Grouping.fields("key")})
@@ -142,7 +142,7 @@ def _source(spark: Any, rows: int) -> Any:
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Each case with its sides in turn."""
+    """Measures each case, with its sides in turn."""
     rows = (QUICK_ROWS if settings.quick else ROWS) // PARTITIONS
 
     def ours(topology: type[Topology]) -> Callable[[Any, int], Any]:

@@ -1,14 +1,14 @@
 """Keys per second into PostgreSQL by a state, against an upsert by hand of the same rows.
 
-    opaque              OpaqueMapState as it is: with its cache, which has the keys of the batch before
+    opaque              OpaqueMapState as it is: with its cache, which holds the previous batch's keys
     opaque-uncached     the same with ``cache=0``: every batch reads its keys first
-    opaque-roomy-peer   as the first, and the peer's table has room in its pages as ours has (``fillfactor = 50``)
+    opaque-roomy-peer   like the first, but the peer's table has room in its pages, like ours (``fillfactor = 50``)
     transactional       TransactionalMapState as it is
 
 Each batch has the same 10,000 keys with other amounts; a run is ten of them. The peer is one statement with psycopg in
 one transaction: ``INSERT … SELECT FROM unnest(…) ON CONFLICT DO UPDATE SET amount = totals.amount + excluded.amount``,
-the quickest that we know. It is not exactly once: a batch that comes again counts twice. The server is one of its own
-on this machine, with PostgreSQL's defaults for durability, fsync included. Both totals are compared at the end.
+the fastest that we know. It is not exactly-once: a repeated batch counts twice. A separate server runs on this machine,
+with PostgreSQL's defaults for durability, including fsync. Both totals are compared at the end.
 """
 
 import time
@@ -36,7 +36,7 @@ DURABLE = {"fsync": "on", "shared_buffers": "128MB"}
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Each kind against an upsert of its own turn."""
+    """Measures each kind in turn with an upsert."""
     keys = QUICK_KEYS if settings.quick else KEYS
     with postgres_server(DURABLE) as server:
         for case, (kind, options) in KINDS.items():
@@ -70,7 +70,7 @@ def _measured(
         for turn in range(runs + 1):
             for name, side in sides.items():
                 rate = keys * BATCHES / _seconds(side, turn, keys)
-                if turn > 0:  # the first creates the rows
+                if turn > 0:  # the first turn creates the rows
                     rates[name].append(rate)
         totals = dict(database.execute(f"SELECT key, amount FROM {table}").fetchall())
         version = str(database.info.server_version // 10_000)
@@ -90,7 +90,7 @@ def _measured(
 
 
 def _seconds(side: Callable[[int, dict[str, float]], None], turn: int, keys: int) -> float:
-    """Of a run's batches."""
+    """Returns the seconds of a run's batches."""
     numbers = range(turn * BATCHES, (turn + 1) * BATCHES)
     batches = [(number, {f"customer-{n}": float(n % 7 + number) for n in range(keys)}) for number in numbers]
     began = time.perf_counter()

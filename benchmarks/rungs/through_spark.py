@@ -6,10 +6,10 @@
     d  spout-id       PairSpout → PairIdBolt → output
     e  batch-spout    BatchSpout, ``next_batch`` → output
 
-All cases run in one session, in turn, one query at a time. A query's first micro-batch starts processes and is thrown
-away; of the others the time is what Spark itself reports for adding the batch (``durationMs.addBatch`` of its
-progress). Micro-batches are sized by a trial so that each takes some seconds: the tenth of a second that any
-micro-batch costs hides in that. ``micro_batch_rows`` says how many rows that were.
+All cases run in one session, in turn, one query at a time. A query's first micro-batch starts processes and is
+discarded; the time of the others is what Spark reports for adding the batch (``durationMs.addBatch`` of its progress).
+A trial sizes micro-batches to take some seconds each, which hides the fixed cost of a tenth of a second.
+``micro_batch_rows`` says how many rows that is.
 """
 
 import tempfile
@@ -28,14 +28,14 @@ from benchmarks.harness.spark_session import spark_session
 from pystorm_source.api import Topology
 from testbed.uncontrolled import UNCONTROLLED
 
-# The best of 10, 20, 50 and 100 thousand for the bare source; ours gets the same.
+# The best of 10, 20, 50 and 100 thousand for the bare source; ours uses the same.
 BATCH_ROWS = 100_000
 MEASURED_PER_QUERY = 2
 MICRO_BATCH_SECONDS = 3.0
 
 
 class Load(NamedTuple):
-    """How many rows a query reads: ``step`` per micro-batch, ``total`` altogether."""
+    """How many rows a query reads: ``step`` per micro-batch, ``total`` in all."""
 
     step: int
     total: int
@@ -48,7 +48,7 @@ class Case(NamedTuple):
     load: Callable[[Any, Load], Any]
     """Session, load → streaming DataFrame."""
     trial_step: int
-    """Rows of the micro-batch that the size of the others is found by."""
+    """Rows of the trial micro-batch that determines the size of the others."""
     peer: str | None = None
     asked: float | None = None
     stretch: float | None = None
@@ -94,7 +94,7 @@ def run(settings: Settings) -> Iterator[Record]:
             spark.dataSource.register(source)
         steps = {case.name: case.trial_step // 10 for case in CASES}
         if not settings.quick:
-            # The first trial warms the JVM up, the second one finds the size.
+            # The first trial warms the JVM up, the second determines the size.
             for case in CASES:
                 micro_batches(spark, case, case.trial_step, 1, folder)
             steps = {case.name: sized(spark, case, folder) for case in CASES}
@@ -118,15 +118,15 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def sized(spark: Any, case: Case, folder: Path) -> int:
-    """Rows that a micro-batch of this case takes about ``MICRO_BATCH_SECONDS`` for."""
+    """Returns how many rows this case reads in about ``MICRO_BATCH_SECONDS``."""
     rate = max(micro_batches(spark, case, case.trial_step, MEASURED_PER_QUERY, folder))
     return max(PARTITIONS, int(rate * MICRO_BATCH_SECONDS) // PARTITIONS * PARTITIONS)
 
 
 def micro_batches(spark: Any, case: Case, step: int, measured: int, folder: Path) -> list[float]:
-    """Rows per second of so many micro-batches of ``step`` rows, after one that is not counted.
+    """Returns rows per second of each of so many micro-batches of ``step`` rows, after one that is not counted.
 
-    Raises RuntimeError if the query read another number of rows.
+    Raises RuntimeError if the query read a wrong number of rows.
     """
     total = step * (1 + measured)
     frame = case.load(spark, Load(step, total))

@@ -7,13 +7,13 @@
     null-acked, id-null-acked, word-count-acked    the same with message ids, against Storm with one acker
     -machine           each of the six, and -columns, in two processes pinned to a core each, as two Spark tasks run it
     threads       constant spout → two tasks that hash for a millisecond without the lock, a thread each; against inline
-    idle-inline, idle-threads    silent spout → ten tasks of a null bolt: what the process takes of a core
+    idle-inline, idle-threads    silent spout → ten tasks of a null bolt: the share of a core that the process takes
 
 Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count if nothing is acked: of
 1), with acking at most 5000 spout tuples pending (word count: 2000), WaitStrategyPark of 100 µs everywhere, ParallelGC.
-How well its machine compiles it differs from start to
-start, up to eightfold: it is started three times, each time for ``runs`` windows, and the quickest is the peer
-(``peer_starts``: what they showed). It is stopped (SIGSTOP) while ours is measured.
+How well the JVM compiles it
+varies up to eightfold between starts, so it is started three times, each for ``runs`` windows, and the fastest is the
+peer (``peer_starts`` has all). It is stopped (SIGSTOP) while ours is measured.
 """
 
 import signal
@@ -48,13 +48,13 @@ PEER = f"Storm LocalCluster in Java, {cores()} cores"
 
 
 class StormCase(NamedTuple):
-    """The topology of ``StormPeers.java`` that does the same, its batch size, and the rows of its spout."""
+    """The equivalent topology of ``StormPeers.java``, its batch size, and the rows of its spout."""
 
     name: str
     batch: int
     rows: tuple[str, ...]
     pending: int = 0
-    """topology.max.spout.pending if its tuples are acked; 0: they are not."""
+    """topology.max.spout.pending if its tuples are acked; 0 if not."""
 
 
 NULL = StormCase("null", 1000, ("some data",))
@@ -117,11 +117,11 @@ MACHINE_ASKED = {
     "id-null-acked": 9.0,
     "word-count-acked": 4.0,
 }
-"""Cases that run in two processes as well, and what is asked of both together."""
+"""Cases that also run in two processes, and the target for both together."""
 QUICK_WINDOW_MILLIS = 100
 IDLE_MILLIS = 2_000
 SETTLE_MILLIS = 3_000
-"""Until a spout that has nothing is asked every 10 ms only."""
+"""Time until an idle spout is called only every 10 ms."""
 
 
 class Storm:
@@ -138,7 +138,7 @@ class Storm:
         self._program.send_signal(signal.SIGSTOP)
 
     def tuples_per_second(self) -> float:
-        """Of one window, after a short while in which it gets under way again."""
+        """Measures one window, after a short time to get going again."""
         self._program.send_signal(signal.SIGCONT)
         self._program.ask("settle", self._window_millis // 8)
         tuples, seconds = self._program.ask("window", self._window_millis)
@@ -146,7 +146,7 @@ class Storm:
         return tuples / seconds
 
     def latencies(self, rate: float) -> tuple[float, float]:
-        """Median and 99th percentile from emit to ack, in seconds, of so many spout tuples a second."""
+        """Returns median and 99th percentile from emit to ack, in seconds, at so many spout tuples per second."""
         self._program.send_signal(signal.SIGCONT)
         self._program.ask("rate", round(rate))
         self._program.ask("settle", self._window_millis // 2)
@@ -155,13 +155,13 @@ class Storm:
         return median / 1e6, tail / 1e6
 
     def end(self) -> None:
-        """Ends it and waits for that."""
+        """Ends it, and waits until it has ended."""
         self._program.send_signal(signal.SIGCONT)
         self._program.end()
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Measures the cases in turn with Storm's topology that does the same: ``runs`` times for each of its starts."""
+    """Measures the cases in turn with Storm's equivalent topology: ``runs`` times for each of its starts."""
     for peer_case, cases in CASES.items():
         if any(settings.wants(case.name) or settings.wants(f"{case.name}-machine") for case in cases):
             yield from measure(peer_case, settings)
@@ -173,7 +173,7 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def threads(settings: Settings) -> Record:
-    """Executors that overlap, against the same ones in one thread."""
+    """Measures executors that overlap, against the same executors in one thread."""
     emits = 100 if settings.quick else 1000
     cases = [Case("threads", made, emits, None, _null_floor) for made in (c.ConstHashThreads, c.ConstHash)]
     ours: list[float] = []
@@ -194,7 +194,7 @@ def threads(settings: Settings) -> Record:
 
 
 def idle(scheduler: str, settings: Settings) -> Record:
-    """A worker under way that has nothing to do."""
+    """Measures a running worker that has nothing to do."""
     worker = Worker(compile_plan(c.SilentNull, {"topology.scheduler": scheduler}), NO_OUTPUT)
     millis = 100 if settings.quick else IDLE_MILLIS
     shares = []
@@ -212,7 +212,7 @@ def idle(scheduler: str, settings: Settings) -> Record:
 
 
 def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
-    """The cases that this topology of Storm is the peer of."""
+    """Measures the cases whose peer is this topology of Storm."""
     on_all = [case for case in CASES[peer_case] if case.name in MACHINE_ASKED]
     window = QUICK_WINDOW_MILLIS if settings.quick else WINDOW_MILLIS
     ours: dict[str, list[float]] = defaultdict(list)
@@ -272,7 +272,7 @@ def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
 
 
 def started(case: StormCase, settings: Settings) -> tuple[Storm | None, str | None]:
-    """The peer, warm, or why there is none."""
+    """Returns the warmed-up peer, or the reason why it is missing."""
     if not settings.peers or settings.quick:
         return None, "the peer was not asked for (--no-peers, --quick)"
     try:

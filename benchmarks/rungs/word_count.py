@@ -5,14 +5,14 @@
     spark     Spark's source ``text`` → explode(split) → groupBy(word).count
     bytewax   a source of lines → flat_map → count_final, one worker                    a fraction of the text
 
-The text lies in files of a temporary folder, the same ones each time: lines of ten words, of a vocabulary whose words
-are the rarer the later they come (Zipf). All sides with Spark are a streaming query that reads all files in one
-micro-batch, in complete mode into memory; time is what Spark reports for adding the batch, after one query that is not
-counted. What each side counts is compared, word by word, with counts that were made with the text.
+The text is in files of a temporary folder, the same each time: lines of ten words from a vocabulary with a Zipf
+distribution. Every side with Spark is a streaming query that reads all files in one micro-batch, in complete mode into
+memory; time is what Spark reports for adding the batch, after one query that is not counted. Each side's counts are
+compared, word by word, with counts made along with the text.
 
-The row form and bytewax read the first file only; their figure is per byte, so that it stands beside the others'.
-``processor_ratio`` compares processor time per byte, of all processes of a side: on a machine that others use as
-well it counts for more than time.
+The row form and bytewax read only the first file; their figure is per byte, so it is comparable with the others.
+``processor_ratio`` compares processor time per byte, over all processes of a side: on a machine with other users it
+means more than time.
 """
 
 import json
@@ -45,12 +45,12 @@ WORDS_PER_LINE = 10
 VOCABULARY = 50_000
 TEXT_BYTES, QUICK_BYTES = 1_000_000_000, 2_000_000
 SMALL_FILES = 1
-"""Of FILES, what the row form and bytewax read. More: they take most of the time. Fewer: there are none."""
+"""Files that the row form and bytewax read. More: they take most of the time. Fewer: nothing is left to read."""
 ASKED_OVER_SPARK, ASKED_OVER_BYTEWAX, ASKED_OVER_ROWS = 0.7, 10.0, 4.0
 
 
 class SplitColumns(ArrowBolt):
-    """The words of the lines of a batch."""
+    """Emits the words of a batch of lines."""
 
     outputs = ["word string"]
 
@@ -68,7 +68,7 @@ class ArrowWords(Topology):
 
 
 class SplitRows(Bolt):
-    """The words of lines."""
+    """Emits the words of lines."""
 
     outputs = ["word string"]
 
@@ -97,7 +97,7 @@ class CountRows(Bolt):
 
 
 class RowWords(Topology):
-    """The same by tuple, as docs/RUNTIME.md has it."""
+    """The same by tuple, as in docs/CONCURRENCY.md."""
 
     lines = FilesSpout.spec()
     words = SplitRows.spec(inputs=[lines])
@@ -124,7 +124,7 @@ class Text(NamedTuple):
 
 
 def written(folder: Path, size: int) -> Text:
-    """About so many bytes, in as many files as there are to be."""
+    """Writes about so many bytes of text into ``FILES`` files."""
     draws = np.random.default_rng(1)
     words = np.array([f"{'abcdefghij'[n % 10]}word{n}" for n in range(VOCABULARY)], object)
     weights = 1 / np.arange(1, VOCABULARY + 1)
@@ -146,7 +146,7 @@ def written(folder: Path, size: int) -> Text:
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """All sides in turn."""
+    """Measures all sides in turn."""
     seen: dict[str, list[float]] = defaultdict(list)
     processor: dict[str, list[float]] = defaultdict(list)
 
@@ -219,14 +219,14 @@ def _sparks(spark: Any, folder: Path) -> Any:
 
 
 class Took(NamedTuple):
-    """Seconds of a side, by the clock and of the processor."""
+    """Seconds of a side, by the clock and by the processor."""
 
     seconds: float
     processor: float
 
 
 def processor_seconds() -> float:
-    """What this process and those below it have used, and those of them that have ended."""
+    """Returns the processor seconds of this process and all below it, including ended ones."""
     parents, used = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -243,7 +243,7 @@ def processor_seconds() -> float:
 
 
 def _counted(spark: Any, load: Any, folder: Path, text: Text, work: Path) -> Took:
-    """The micro-batch that reads all files. Raises RuntimeError for other counts than the text's."""
+    """Measures the micro-batch that reads all files. Raises RuntimeError if its counts differ from the text's."""
     name = f"words_{time.monotonic_ns()}"
     checkpoint = tempfile.mkdtemp(prefix="words", dir=work)
     writer = load(spark, folder).writeStream.format("memory").queryName(name).outputMode("complete")
@@ -260,7 +260,7 @@ def _counted(spark: Any, load: Any, folder: Path, text: Text, work: Path) -> Too
 
 
 def _bytewax(text: Text) -> Took:
-    """Raises PeerMissing, and RuntimeError for other counts than the text's."""
+    """Raises PeerMissing, and RuntimeError if its counts differ from the text's."""
     command = [str(BYTEWAX.python()), str(PROGRAMS / "bytewax_flows.py"), "text", "0"]
     paths = json.dumps([str(path) for path in text.paths])
     before = processor_seconds()

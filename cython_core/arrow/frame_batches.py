@@ -1,10 +1,10 @@
-"""Record batches of data frames: of whatever gives its rows by Arrow's C interface, as Polars, pandas and DuckDB do.
+"""Record batches of data frames: of anything with Arrow's C interface, such as Polars, pandas and DuckDB.
 
     RecordBatch ──────────────────────────────────────────────────────────────► itself
     __arrow_c_array__, __arrow_c_stream__ ──► a table ──► one chunk a column, without views ──► its batch
 
-Types other than the declared ones (``large_string``, a dictionary) are cast where the rows are taken, if nothing is
-lost by it: see lossless_cast.py. Views are made plain at once: no reader here knows them.
+Types other than the declared ones (``large_string``, a dictionary) are cast later, where the rows are taken, if that
+loses nothing: see lossless_cast.py. Views are made plain at once: no reader here knows them.
 
 Threading law: with the interpreter's lock held.
 """
@@ -24,15 +24,15 @@ PLAIN = {
 
 
 def is_frame(value: Any) -> bool:
-    """Whether it gives rows by Arrow's C interface."""
+    """Whether it has Arrow's C interface."""
     return any(hasattr(value, way) for way in WAYS)
 
 
 def batches_of(frame: Any) -> list[pa.RecordBatch]:
-    """The rows of a frame, in as few batches as they fit into, at least one: it is one as long as no column of text has
-    2 GiB. Of a pandas DataFrame the columns, without its index.
+    """The rows of a frame in as few batches as possible, at least one; more than one only if a column of text exceeds 2
+    GiB. Leaves out the index of a pandas DataFrame.
 
-    Raises TypeError if it gives no rows of columns, and what its library raises.
+    Raises TypeError if it does not have columns, and what its library raises.
     """
     if isinstance(frame, pa.RecordBatch):
         return [frame]
@@ -52,7 +52,7 @@ def batches_of(frame: Any) -> list[pa.RecordBatch]:
 
 
 def without_index(table: pa.Table) -> pa.Table:
-    """pandas gives an index as further columns, and names them."""
+    """pandas passes an index as additional columns, whose names it tells."""
     metadata = table.schema.pandas_metadata
     if not metadata:
         return table

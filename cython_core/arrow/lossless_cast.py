@@ -1,4 +1,4 @@
-"""Non-blocking, any thread. A ready Arrow column takes the type of an output field if that loses nothing.
+"""Non-blocking, any thread. Casts a ready Arrow column to the type of an output field if that loses nothing.
 
 The law: ``cast(cast(array, type), array.type) == array``, within a family of types. Families keep Arrow from parsing
 text as numbers or reading naive timestamps as UTC, which a cast would do. So int64 → int32 works while the values fit,
@@ -16,7 +16,7 @@ from cython_core.arrow.value_converter import Misfit
 
 
 def conform_array(array: pa.Array, type: pa.DataType, nullable: bool = True) -> pa.Array:
-    """``array`` itself if it has ``type``, else an array of ``type`` with the same values.
+    """Returns ``array`` if it has ``type``, otherwise an array of ``type`` with the same values.
 
     Raises ``Misfit`` with the first value that does not fit, or with the array's type if none of its values could.
     """
@@ -26,7 +26,7 @@ def conform_array(array: pa.Array, type: pa.DataType, nullable: bool = True) -> 
         row = pc.index(array.is_null(), True).as_py()
         raise Misfit(None, type, f"it may not be null; row {row} of the batch")
     if types.is_dictionary(array.type) and array.type != type:
-        # Order: first. Its values are what counts: the way back makes another dictionary, without those no row has.
+        # Order: first. Only its values count: the way back makes another dictionary, without unused entries.
         return conform_array(decoded(array), type, nullable)
     if types.is_nested(type) and _has_required(type) and _lacks_required(array, type):
         raise Misfit(array.type, type, "an item or field of it is null that may not be")
@@ -60,7 +60,7 @@ def conform_array(array: pa.Array, type: pa.DataType, nullable: bool = True) -> 
 
 
 def _has_required(type: pa.DataType) -> bool:
-    """Whether something inside of it may not be null. Of a map, that is never its keys alone."""
+    """Whether something inside of it may not be null. Maps are not checked."""
     if types.is_struct(type):
         return any(not field.nullable or _has_required(field.type) for field in type)
     if types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type):
@@ -69,8 +69,8 @@ def _has_required(type: pa.DataType) -> bool:
 
 
 def _lacks_required(array: pa.Array, type: pa.DataType) -> bool:
-    """Whether something is null inside of the array that may not be, of a type of the same form. A cast of lists does
-    not look at it (pyarrow 26)."""
+    """Whether an item or field inside of the array is null that may not be, if its type has the same form. A cast of
+    lists does not check that (pyarrow 26)."""
     if array.null_count:
         array = array.drop_null()
     if types.is_struct(type) and types.is_struct(array.type) and type.num_fields == array.type.num_fields:
@@ -98,7 +98,7 @@ def decoded(array: pa.Array) -> pa.Array:
 
 
 def _compact(array: pa.Array, low: int, high: int) -> pa.Array:
-    """Elements ``low`` to ``high``, without the rest of the array behind them if that could matter to a cast."""
+    """Elements ``low`` to ``high``, without the rest of the array if that could matter to a cast."""
     if types.is_nested(array.type):
         return array.take(pa.array(range(low, high), pa.int64()))
     return array.slice(low, high - low)

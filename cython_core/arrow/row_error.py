@@ -1,4 +1,4 @@
-"""What a row that does not fit its output raises, and what errors of the core show."""
+"""The error of a row that does not fit its output, and the values that errors of the core show."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,10 +12,10 @@ ROW_LENGTH = 200  # and of the row that it belongs to
 
 
 class RowError(ValueError):
-    """A row, or a column of a ready batch, does not fit the output. Nothing of it was kept.
+    """A row, or a column of a ready batch, does not fit the output. No part of it was kept.
 
     ``field`` is the output field's name, ``value`` the offending value (the innermost one for nested types), ``row``
-    the values of the row as they were emitted; None where there is none.
+    the values of the row as they were emitted; each may be None.
     """
 
     code = "PYSTORM_VALUE_DOES_NOT_FIT"
@@ -52,7 +52,7 @@ def row_error(
 
 
 def coded(kind: type[_E], code: str, message: str) -> _E:
-    """An exception of Python's own with a code of docs/ERRORS.md, by which the test kit and users tell it."""
+    """A built-in exception with a code of docs/ERRORS.md, for the test kit and users to identify it."""
     error = kind(message)
     error.code = code  # type: ignore[attr-defined]
     return error

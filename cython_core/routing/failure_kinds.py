@@ -1,5 +1,5 @@
-"""Exceptions by which a bolt says what is to become of the tuple that it fails, and a spout that its source is busy.
-The core knows them, as it asks each exception of a bolt whether it is one."""
+"""Exceptions that tell what happens to a tuple that a bolt fails, or that a spout's source is busy. They are part of
+the core because it checks each exception of a bolt for them."""
 
 import math
 from typing import Any
@@ -7,22 +7,25 @@ from typing import Any
 from cython_core.arrow.row_error import coded, shown
 
 LONGEST_SECONDS = 86_400.0
-"""Longer: a micro-batch, which waits for its tuples, stands still for days by one wrong answer of a service. Shorter:
-a service that asks for some hours is called too early."""
+"""Longer: one wrong answer of a service delays a micro-batch, which waits for its tuples, for days. Shorter: a service
+that asks for some hours is called too early."""
 
 
 class FailureKind(Exception):
-    """What ``RetryLater`` and ``Hopeless`` are: no accident, so it ends no task and counts as no error."""
+    """The base of ``RetryLater`` and ``Hopeless``: a deliberate failure, so it ends no task and does not count as an
+    error."""
 
 
 class RetryLater(FailureKind):
-    """Raise it in a bolt: the tuple fails, and its spout emits it again after so many seconds, or up to a fifth later.
+    """Raise it in a bolt: the tuple fails, and its spout emits it again after that many seconds, or up to a fifth
+    later.
 
-    It is an attempt like any other (``topology.max.spout.retries``). The tuple waits in the engine's timing wheel and
-    holds no thread. Its micro-batch waits for it, so minutes belong into a query of their own, hours into a table.
+    It is an attempt like any other (``topology.max.spout.retries``). The tuple waits in the engine's timing wheel
+    without blocking a thread. Its micro-batch waits for it: for waits of minutes, use a separate query; for hours, a
+    table.
 
-    In a spout it says that the source is busy: the same call is made again after that time, up to
-    ``spout.unavailable.timeout``, and what was emitted before stays emitted.
+    In a spout it says that the source is busy: the engine makes the same call again after that time, up to
+    ``spout.unavailable.timeout``, and tuples that were emitted before stay emitted.
 
     Args:
         seconds (float): seconds, fractions allowed, from 0 to a day.
@@ -71,8 +74,8 @@ class RetryLater(FailureKind):
 class Hopeless(FailureKind):
     """Raise it in a bolt: no retry helps the tuple, so it is a dead letter at once, after one attempt.
 
-    ``topology.dead.letter`` decides its fate; the reason of the dead letter is the one given here. A tuple that several
-    spout tuples have gone into takes all of them along.
+    ``topology.dead.letter`` decides its fate; the dead letter has the reason given here. A tuple that is anchored to
+    several spout tuples fails all of them.
 
     Args:
         reason (str): why. Defaults to "failed".
@@ -102,7 +105,7 @@ class Hopeless(FailureKind):
 
 
 def kind_of(error: Any, retry: Any) -> Any:
-    """The cause that ``fail(tup, error=..., retry=...)`` hands on."""
+    """The cause that ``fail(tup, error=..., retry=...)`` passes on."""
     if not isinstance(retry, bool):
         raise coded(
             ValueError,

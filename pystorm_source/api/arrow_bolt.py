@@ -12,14 +12,14 @@ from pystorm_source.errors import MethodMissingError
 
 
 class ArrowBolt(ArrowBase, Bolt):
-    """A bolt that gets Arrow batches: ``process_batch`` is called once for many rows, whatever form they came in.
+    """A bolt that gets Arrow batches: ``process_batch`` is called once for many rows, no matter how they were emitted.
 
-    A batch that another component emitted (``emit_batch``, ``next_batch``) comes as it is, or the part of it that the
-    grouping gives to this task; tuples that were emitted one by one are gathered, as many as wait. A batch has rows of
-    one stream, its columns the declared names and types; of fields without a type the values say it. How the rows are
-    cut into batches may differ each time: let the result not depend on it.
+    A batch that another component emitted (``emit_batch``, ``next_batch``) arrives unchanged, or the part of it that
+    the grouping gives to this task; tuples that were emitted one by one are gathered, as many as wait. A batch has rows
+    of one stream, and its columns have the declared names and types; without a declared type, the values decide. Rows
+    may be cut into batches differently each time, so the result must not depend on it.
 
-    What ``process_batch`` emits, by ``emit_batch`` or ``emit``, is anchored to all rows of the batch. They are acked
+    Emits in ``process_batch``, by ``emit_batch`` or ``emit``, are anchored to all rows of the batch. They are acked
     when it returns (``auto_ack``) and fail when it raises (``auto_fail``); ``fail(batch, rows=mask)`` fails some.
 
     Example:
@@ -48,15 +48,14 @@ class ArrowBolt(ArrowBase, Bolt):
             inputs (Iterable[tuple[str, Stream]]): the streams that it subscribes to, with a name for messages.
 
         Raises:
-            SchemaError: by an override, columns that the bolt does not work on.
+            SchemaError: by an override, columns that the bolt cannot work on.
         """
 
     def process_batch(self, batch: pa.RecordBatch) -> None:
         """Handles one batch. Every subclass defines it.
 
         Args:
-            batch (pyarrow.RecordBatch): at least one row. Its memory may be shared with other bolts and is never
-                written to.
+            batch (pyarrow.RecordBatch): at least one row. Other bolts may share its memory: never write to it.
         """
         raise MethodMissingError(
             f"{type(self).__name__} must define process_batch(batch)", code="PYSTORM_INVALID_COMPONENT"

@@ -14,16 +14,16 @@ from pystorm_source.errors import MethodMissingError, given
 class AsyncBatchBolt(AsyncBolt):
     """An ``AsyncBolt`` for services that take many rows in one call: bulk APIs, models, ``executemany``.
 
-    Each tuple keeps its own verdict: it is acked, retried or becomes a dead letter by its own answer. Several calls are
-    under way at a time, as many as ``topology.async.max.pending`` tuples fill. A tuple's time
+    Each tuple keeps its own verdict: its own answer decides whether it is acked, retried or becomes a dead letter.
+    Several calls are in flight at a time, as many as ``topology.async.max.pending`` tuples fill. A tuple's time
     (``topology.async.request.timeout.secs``) begins when its call does. ``async with self.limit("api")`` in
     ``process_batch``, or ``limits=["api"]`` in the spec, takes one permit for a call; ``self.limit("api",
     permits=len(tups))`` takes one for each tuple.
 
     Attributes:
-        batch_rows (int): tuples of a call, at most; not more than ``topology.async.max.pending``. Defaults to 100.
-        batch_seconds (float): seconds after its first tuple at which a call is made that is not full; the end of a
-            micro-batch waits so long, too. Defaults to 0.05.
+        batch_rows (int): most tuples per call, up to ``topology.async.max.pending``. Defaults to 100.
+        batch_seconds (float): seconds that a call waits for more tuples after its first one; the end of a micro-batch
+            waits as long. Defaults to 0.05.
 
     Example:
         >>> import asyncio
@@ -49,7 +49,7 @@ class AsyncBatchBolt(AsyncBolt):
     async def process_batch(self, tups: list[Tuple]) -> Sequence[Any] | None:
         """Makes one call for these tuples. Every subclass defines it. It emits nothing itself.
 
-        What it raises is the exception of each of its tuples, unless ``is_refusal`` says that some of them are bad.
+        If it raises, every tuple of the call gets the exception, unless ``is_refusal`` says that some are bad.
 
         Args:
             tups (list[Tuple]): the tuples, oldest first; never empty.
@@ -64,7 +64,7 @@ class AsyncBatchBolt(AsyncBolt):
         )
 
     def emit_answer(self, tup: Tuple, answer: Any) -> None:
-        """Emits the answer for a tuple, anchored to it: one row. Override it for answers that are several rows or none.
+        """Emits the answer for a tuple, anchored to it: one row. Override it if an answer can be any number of rows.
 
         Args:
             tup (Tuple): the tuple.
@@ -80,16 +80,17 @@ class AsyncBatchBolt(AsyncBolt):
         self.emit(answer)
 
     def is_refusal(self, error: Exception) -> bool:
-        """Whether an exception of a call for several tuples says that the service refuses it because of some of them.
-        The call is then made again for each half, until the bad tuples are alone: about ``2 * log2(batch_rows)`` calls
-        for one of them.
+        """Whether the service has refused a call for several tuples because some of them are bad.
+
+        The call is then made again for each half, until only bad tuples are left: about ``2 * log2(batch_rows)`` calls
+        for one bad tuple.
 
         Args:
             error (Exception): what ``process_batch`` has raised.
 
         Returns:
-            bool: by default whether it is a ``Hopeless``, or ``topology.retry.on`` says ``never``. Any other exception
-                is that of all tuples, as a service that is down must not be called more often.
+            bool: by default whether it is a ``Hopeless``, or ``topology.retry.on`` says ``never``. All tuples get any
+                other exception, because a service that is down must not be called more often.
         """
         rules = self._pystorm_rules
         return isinstance(error, Hopeless) or (rules is not None and rules.verdict(error) == "never")

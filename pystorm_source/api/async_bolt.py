@@ -9,17 +9,16 @@ from pystorm_source.errors import MethodMissingError
 
 
 class AsyncBolt(AsyncBase, Bolt):
-    """A bolt whose ``process`` is ``async def``: many tuples of a task wait for the outside world at a time.
+    """A bolt whose ``process`` is ``async def``: many tuples of a task wait for external systems at a time.
 
-    What ``process`` emits is anchored to its own tuple, which is acked when the coroutine returns (``auto_ack``) and
+    Emits in ``process`` are anchored to its own tuple, which is acked when the coroutine returns (``auto_ack``) and
     failed when it raises (``auto_fail``), by the rules of ``Bolt``. ``initialize``, ``cleanup`` and ``process_tick``
     may be ``async def`` as well, to open and close a session. All coroutines of a task run in one thread: between two
-    ``await`` no other runs. A call that blocks without ``await`` holds all of them up.
+    ``await``, no other one runs. A call that blocks without ``await`` holds all of them up.
 
-    The keys are ``topology.async.max.pending`` (calls under way in each task, 1000 by default; or
-    ``adaptive``, see ``is_overload``),
-    ``topology.async.request.timeout.secs`` (30 by default; then the tuple fails and the call is cancelled) and
-    ``topology.async.ordered`` (results leave in the order of the tuples, by default False).
+    The keys are ``topology.async.max.pending`` (calls in flight in each task, 1000 by default; or ``adaptive``, see
+    ``is_overload``), ``topology.async.request.timeout.secs`` (30 by default; then the tuple fails and the call is
+    cancelled) and ``topology.async.ordered`` (results leave in the order of the tuples, by default False).
 
     Example:
         >>> import asyncio
@@ -61,20 +60,20 @@ class AsyncBolt(AsyncBase, Bolt):
         """As ``Bolt.cache``: ``await self.customers.get(key, self.fetch)``, where ``fetch`` is async.
 
         Args:
-            name (str): of the cache, for its tasks and its counts.
+            name (str): the cache's name, for its tasks and its counts.
             ttl (str | float): how long a value is kept: seconds, or a text such as "10m".
             size (int): entries in a process, at most. Defaults to 10,000; not with ``redis``.
-            missing_ttl (str | float): as ``ttl``, of None. Defaults to ``ttl``.
-            missing (type | tuple): exceptions of a call that say that there is no value. Defaults to ().
-            stale (str | float): as ``ttl``: for so long behind its ttl a value is served while one tuple asks for it
+            missing_ttl (str | float): as ``ttl``, for None. Defaults to ``ttl``.
+            missing (type | tuple): exceptions of a call which mean that there is no value. Defaults to ().
+            stale (str | float): as ``ttl``: how long after its ttl a value is still served while one tuple asks for it
                 again. Defaults to 0.
-            redis (str): the URL of a Redis that has the entries. Defaults to None: they are in the process.
+            redis (str): the URL of a Redis that keeps the entries. Defaults to None: the process keeps them.
 
         Returns:
-            AsyncCache: to ask by ``get``.
+            AsyncCache: ask it with ``get``.
 
         Raises:
-            ArgumentError: an argument that makes no sense, or other settings than the cache of that name has.
+            ArgumentError: an argument that makes no sense, or a cache of that name has other settings.
             OptionError: ``redis`` is no URL of a Redis, or its package is missing.
             RuntimeError: the bolt is in no running topology.
 
@@ -98,15 +97,15 @@ class AsyncBolt(AsyncBase, Bolt):
         return self._pystorm_cache(AsyncCache, name, ttl, size, missing_ttl, missing, stale, redis)
 
     def is_overload(self, error: BaseException) -> bool:
-        """Whether an exception of ``process`` says that the service has too much to do. Asked only with
-        ``topology.async.max.pending=adaptive``, which then lowers the number of calls under way. Override it if
+        """Whether an exception of ``process`` means that the service is overloaded. Only called with
+        ``topology.async.max.pending=adaptive``, which then lowers the number of calls in flight. Override it if
         ``process`` also fails for other reasons, such as bad input; a time-out always counts.
 
         Args:
             error (BaseException): what ``process`` has raised.
 
         Returns:
-            bool: by default whether it is no ``Hopeless``, which is the fault of the tuple.
+            bool: by default True unless it is a ``Hopeless``, which is the tuple's fault.
 
         Example:
             >>> class Asks(AsyncBolt):

@@ -1,13 +1,13 @@
-"""Rows of an ``AsyncBatchBolt`` that share a call of a service: gathered, called for, answered each for itself.
+"""Rows of an ``AsyncBatchBolt`` that share a call of a service: gathered, sent together, answered one by one.
 
     process(row 1) ─┐                                        ┌─► its answer, in the request of row 1
     process(row 2) ─┼─► RowBatches ──full, or batch_seconds──┼─► its answer, in the request of row 2
     process(row 3) ─┘      └─► one call: process_batch(rows) └─► its exception, in the request of row 3
 
-A row stays a request of the engine with its own verdict, so retries, time-outs, dead letters and order are those of an
+Each row stays a request of the engine with its own verdict, so retries, time-outs, dead letters and order work as in an
 AsyncBolt. While rows are gathered, and while their call waits for a permit, their time does not run.
 
-Threading law: all runs in the thread that turns the loop.
+Threading law: everything runs in the event loop's thread.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from pystorm_source.errors import given
 
 
 class GathersRows(Protocol):
-    """What an ``AsyncBatchBolt`` is to its calls."""
+    """The part of an ``AsyncBatchBolt`` that its calls use."""
 
     batch_rows: int
     batch_seconds: float
@@ -42,7 +42,7 @@ class GathersRows(Protocol):
 
 
 class Row:
-    """``answer``: of its call. ``request``: the engine's, in which ``process`` runs; None if no time of it counts."""
+    """``answer``: the call sets it. ``request``: the engine's, which runs ``process``; None if it is not timed."""
 
     __slots__ = ("answer", "paused", "request", "tup")
 
@@ -54,8 +54,8 @@ class Row:
 
 
 class BatchCall:
-    """One call for these rows: ``limit`` in ``process_batch`` finds it in its context. ``following``: begins when this
-    one has ended."""
+    """One call for these rows: ``limit`` in ``process_batch`` finds it in its context. ``following``: the call to make
+    when this one has ended."""
 
     def __init__(self, bolt: GathersRows, rows: list[Row], following: "BatchCall | None" = None):
         self.bolt = bolt
@@ -65,30 +65,30 @@ class BatchCall:
 
     @property
     def has_expired(self) -> bool:
-        """Whether it has taken longer than rows of it may."""
+        """Whether the time of one of its rows is over."""
         return any(row.request is not None and has_expired(row.request) for row in self.rows)
 
     def pause(self) -> None:
-        """It waits for the engine: the time of its rows does not run."""
+        """Stops the time of its rows while it waits for the engine."""
         for row in self.rows:
             if row.request is not None and not row.paused:
                 row.paused = pause(row.request) is not None
 
     def resume(self) -> None:
-        """It goes on: their time begins anew."""
+        """Starts the time of its rows again, from zero."""
         for row in self.rows:
             if row.paused and row.request is not None:
                 row.paused = False
                 resume_request(row.request)
 
     def halve(self) -> None:
-        """Two calls follow, for half of the rows each: one after the other, or the service is asked twice as often."""
+        """Has two calls follow, each for half of the rows; in turn, so as not to call the service twice as often."""
         middle = (len(self.rows) + 1) // 2
         second = BatchCall(self.bolt, self.rows[middle:], self.following)
         self.following = BatchCall(self.bolt, self.rows[:middle], second)
 
     def without_given_up(self) -> "BatchCall | None":
-        """This call, or the first one behind it, that has rows whose answer is awaited, for these rows alone."""
+        """Returns the first call, from this one on, with rows that still wait, and drops its other rows."""
         call: BatchCall | None = self
         while call is not None:
             call.rows = [row for row in call.rows if not row.answer.done()]
@@ -98,7 +98,7 @@ class BatchCall:
         return call
 
     def answered(self, answers: Any) -> None:
-        """``process_batch`` has returned."""
+        """Gives the rows what ``process_batch`` has returned."""
         if answers is None:
             answers = [None] * len(self.rows)
         if not isinstance(answers, Sequence) or isinstance(answers, (str, bytes)) or len(answers) != len(self.rows):
@@ -115,7 +115,7 @@ class BatchCall:
         return None
 
     def failed(self, error: BaseException) -> None:
-        """All of its rows have the exception."""
+        """Gives all rows the exception."""
         for row in self.rows:
             if not row.answer.done():
                 row.answer.set_exception(error)
@@ -131,7 +131,7 @@ def call_of(bolt: Any) -> BatchCall | None:
 
 
 class RowBatches:
-    """Those of one task of ``bolt``."""
+    """The batches of one task of ``bolt``."""
 
     def __init__(self, bolt: GathersRows):
         self._bolt = bolt
@@ -140,7 +140,7 @@ class RowBatches:
         self._calls: dict[Row, BatchCall] = {}
 
     async def answer(self, tup: Tuple) -> Any:
-        """What ``process_batch`` answers for the tuple. Raises what it answers or raises."""
+        """Returns the answer of ``process_batch`` for the tuple. Raises an exception that it answers or raises."""
         loop = asyncio.get_running_loop()
         row = Row(tup, loop.create_future(), pause_request(self._bolt))
         self._waiting.append(row)
@@ -157,7 +157,7 @@ class RowBatches:
             self._calls.pop(row, None)
 
     async def _gave_up(self, row: Row) -> None:
-        """As of any request, the place of the last row of a call is free when the call has ended."""
+        """The last row of a call keeps its place until the call has ended, like any request."""
         call = self._calls.get(row)
         if call is None:
             if row in self._waiting:
@@ -177,15 +177,15 @@ class RowBatches:
     def _begin(self, call: BatchCall) -> None:
         for row in call.rows:
             self._calls[row] = call
-        # Order: without the request of the row that came last, to which all that is emitted would belong.
+        # Order: without the last row's request. Otherwise all that the call emits would belong to that row.
         context = copy_context()
         context.run(request_variable.set, None)
         call.task = asyncio.get_running_loop().create_task(self._make(call), context=context)
 
     async def _make(self, call: BatchCall) -> None:
-        """Never raises: what a call raises is of its rows.
+        """Never raises: the rows get what a call raises.
 
-        Order: its task ends in the step in which the rows are answered. The run may end then, and the loop with it.
+        Order: its task ends in the same step that answers the rows, because the run and its loop may end then.
         """
         call.resume()
         _CALL.set(call)

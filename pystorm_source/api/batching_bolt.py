@@ -13,17 +13,17 @@ class BatchingBolt(BatchingBase, Bolt):
     """A bolt that gathers tuples by ``group_key`` and processes each group with ``process_batch``.
 
     streamparse's ``BatchingBolt``. Batches are processed by ticks (``topology.tick.tuple.freq.secs``), by count, and
-    when the micro-batch ends, whatever was counted.
+    always at the end of the micro-batch.
 
     Emits in ``process_batch`` are anchored to every tuple of the group, and then all of them are acked (``auto_ack``).
-    An exception that ends the Spark task fails (``auto_fail``) every tuple held. With ``exit_on_exception = False`` it
-    fails those of its own group; the other groups are processed the next time.
+    An exception that ends the Spark task fails (``auto_fail``) every waiting tuple. With ``exit_on_exception = False``
+    it fails only the tuples of its group; the other groups are processed the next time.
 
     Attributes:
         ticks_between_batches (int): ticks that pass without batches: batches are processed at the tick after them.
             Defaults to 1, so at every second tick.
-        tuples_between_batches (int | None): tuples held in all groups together at which batches are processed at
-            once. Defaults to None: no bound.
+        tuples_between_batches (int | None): as soon as this many tuples wait, in all groups together, batches are
+            processed. Defaults to None: no bound.
 
     Example:
         >>> from pystorm_source.spouts import MemorySpout

@@ -60,24 +60,24 @@ class Bolt(Component, BoltBase):
         raise MethodMissingError(f"{type(self).__name__} must define process(tup)", code="PYSTORM_INVALID_COMPONENT")
 
     def idempotency_key(self, tup: Tuple) -> str:
-        """A text that names the input row of a tuple, for services that must do each row once: it is the same whenever
-        the row is processed again, by a retry, by another Spark task, or after a restart.
+        """Returns a text that names the input row of a tuple, for services that must do each row once. It stays the
+        same when the row is processed again: by a retry, by another Spark task, or after a restart.
 
-        Of a source it names topology, spout, partition and offset. Of an operator (``apply``) it has the values of
-        the columns ``key=[...]``, or else topology, query, micro-batch, partition and number of the row, which a
-        retried task has again if Spark reads the same rows in the same order: not behind a shuffle. Where rows of two
-        uses of the topology would have the same key, ``use`` names each of them (docs/OPERATOR.md). Several tuples of
-        one input row have the same key: add what tells them apart.
+        For a source, it names topology, spout, partition and offset. For an operator (``apply``), it has the values of
+        the columns ``key=[...]``. Without ``key``, it has topology, query, micro-batch, partition and row number. A
+        retried task gets the same ones if Spark reads the same rows in the same order: not after a shuffle. If rows of
+        two uses of the topology would get the same key, name each use with ``use`` (docs/OPERATOR.md). Several tuples
+        of one input row have the same key: add what tells them apart.
 
         Args:
             tup (Tuple): the tuple in ``process``, or one that the bolt has not acked or failed yet.
 
         Returns:
-            str: the key, at most some hundred characters; longer if the columns of ``key`` are.
+            str: the key, at most a few hundred characters; longer if the columns of ``key`` are.
 
         Raises:
-            ValueError: the tuple stems from several input rows, or from none that has an offset, or nothing tells this
-                use of the topology from another one.
+            ValueError: the tuple comes from several input rows or from no row with an offset, or nothing distinguishes
+                this use of the topology from another one.
 
         Example:
             >>> from pystorm_source.spouts import MemorySpout
@@ -111,14 +111,14 @@ class Bolt(Component, BoltBase):
         """One call of a service within a rate limit: ``async with self.limit("api"):`` in an ``AsyncBolt``,
         ``with self.limit("api"):`` in others.
 
-        Entering waits for a permit of ``topology.rate.limit``, which all tasks of the query share. The time until then
-        counts for no time-out. How the block ends tells the limit's circuit breaker whether the service works
+        Entering waits for a permit of ``topology.rate.limit``, which all tasks of the query share. No time-out counts
+        this wait. The way the block exits tells the limit's circuit breaker whether the service is healthy
         (docs/EFFECTS.md).
 
         Args:
             name (str): a name of ``topology.rate.limit``.
-            permits (int): how many the call takes, at least 1; of a call for many rows, perhaps one for each. While
-                the service is tried again behind an outage, the trial takes one. Defaults to 1.
+            permits (int): how many the call takes, at least 1; for a call with many rows, perhaps one per row. The call
+                that tries the service again after an outage takes one. Defaults to 1.
 
         Returns:
             Limit: to enter once.
@@ -170,30 +170,30 @@ class Bolt(Component, BoltBase):
         stale: str | float = 0,
         redis: str | None = None,
     ) -> Cache:
-        """A cache of what a service has answered: ``self.customers.get(key, self.fetch)``. Call it in ``initialize``.
+        """Returns a cache for a service's answers: ``self.customers.get(key, self.fetch)``. Call it in ``initialize``.
 
-        All tasks of a process that name it share it; with ``redis`` all processes do. Of tuples that want one key at a
-        time one makes the call, and the others wait for it. Exceptions are not kept (docs/EFFECTS.md).
+        All tasks of a process that name it share it; with ``redis``, all processes do. If several tuples want the same
+        key at a time, one makes the call and the others wait for it. Exceptions are not kept (docs/EFFECTS.md).
 
         Args:
-            name (str): of the cache, for its tasks and its counts.
+            name (str): the cache's name, for its tasks and its counts.
             ttl (str | float): how long a value is kept: seconds, or a text such as "10m".
             size (int): entries in a process, at most; the least recently used ones leave first. Defaults to 10,000; not
                 with ``redis``.
-            missing_ttl (str | float): as ``ttl``, of None, which says that there is no value; 0: it is not kept.
+            missing_ttl (str | float): as ``ttl``, for None, which means that there is no value; 0: None is not kept.
                 Defaults to ``ttl``.
-            missing (type | tuple): exceptions of a call that say that there is no value: it counts as None.
+            missing (type | tuple): exceptions of a call which mean that there is no value: they count as None.
                 Defaults to ().
-            stale (str | float): as ``ttl``: for so long behind its ttl a value is served while one tuple asks for it
+            stale (str | float): as ``ttl``: how long after its ttl a value is still served while one tuple asks for it
                 again. Defaults to 0.
-            redis (str): the URL of a Redis that has the entries, such as "redis://:password@host:6379/0". Defaults to
-                None: they are in the process.
+            redis (str): the URL of a Redis that keeps the entries, such as "redis://:password@host:6379/0". Defaults to
+                None: the process keeps them.
 
         Returns:
-            Cache: to ask by ``get``.
+            Cache: ask it with ``get``.
 
         Raises:
-            ArgumentError: an argument that makes no sense, or other settings than the cache of that name has.
+            ArgumentError: an argument that makes no sense, or a cache of that name has other settings.
             OptionError: ``redis`` is no URL of a Redis, or its package is missing.
             RuntimeError: the bolt is in no running topology.
 
@@ -215,7 +215,7 @@ class Bolt(Component, BoltBase):
         return self._pystorm_cache(Cache, name, ttl, size, missing_ttl, missing, stale, redis)
 
     def _pystorm_cache(self, kind: type[_Kind], name: str, *settings: Any) -> _Kind:
-        """That cache, as this kind of bolt asks it."""
+        """Returns the cache of that name, as this kind of bolt uses it."""
         if self._pystorm_caches is None:
             raise coded(
                 RuntimeError,
@@ -237,10 +237,10 @@ class Bolt(Component, BoltBase):
 
     @staticmethod
     def is_final_tick(tup: Tuple) -> bool:
-        """Whether this is the tick that ends a range of a micro-batch, not one that time has brought.
+        """Whether this is the tick at the end of a range of a micro-batch, not a tick of the clock.
 
-        Its value is 0; that of any other tick is the period in seconds. It comes once per range: a Spark task reads
-        one range of the micro-batch, and no task knows whether its process gets another one.
+        Its value is 0; any other tick has the period in seconds. It arrives once per range: a Spark task reads one
+        range of the micro-batch, and no task knows whether its process gets another one.
 
         Args:
             tup (Tuple): what ``process_tick`` was given.
@@ -267,17 +267,17 @@ class Bolt(Component, BoltBase):
         """This bolt for a Topology.
 
         Args:
-            name (str): name of the component. Defaults to that of its attribute in the Topology.
+            name (str): name of the component. Defaults to its attribute's name in the Topology.
             inputs (ComponentSpec | GlobalStreamId | list | dict): what it subscribes to: a spec or
                 ``spec["stream"]``, a list of these (shuffled), or a dict of these to Groupings.
             par (int | dict[str, int]): tasks inside one Spark task, at least 1; or environment → tasks. Defaults to
                 the class's ``par``.
-            config (dict): configuration of this component alone, JSON. Defaults to the class's ``config``.
-            limits (list[str]): names of ``topology.rate.limit``: each call of ``process`` (of ``process_batch``,
-                ``process_join``) is one call of these services, as within ``with self.limit(name)``. Defaults to none.
-            processes (int): run its tasks in so many processes of their own, children of the Spark task, which gives a
-                heavy bolt as many cores (set ``spark.task.cpus``). ``par`` is then at least this, and is this if it is
-                left out. Defaults to 0: in the task's own process.
+            config (dict): configuration of this component only, JSON. Defaults to the class's ``config``.
+            limits (list[str]): names of ``topology.rate.limit``: each call of ``process`` (``process_batch``,
+                ``process_join``) is one call of these services, as in ``with self.limit(name)``. Defaults to no limits.
+            processes (int): number of child processes of the Spark task to run its tasks in, which gives a heavy bolt
+                as many cores (set ``spark.task.cpus``). ``par`` must be at least this number, and is this number if
+                neither spec nor class sets it. Defaults to 0: tasks run in the Spark task's process.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.

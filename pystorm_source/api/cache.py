@@ -1,4 +1,4 @@
-"""What ``Bolt.cache`` gives: answers of a service, kept for a while."""
+"""The caches that ``Bolt.cache`` returns: a service's answers, kept for a while."""
 
 import asyncio
 import inspect
@@ -16,11 +16,11 @@ from pystorm_source.caches.shared_cache import ABSENT, SharedCache
 from pystorm_source.errors import ArgumentTypeError, given
 
 _LOOK_SECONDS = 1.0
-"""Seconds between two looks of a thread that waits for another one's call. Longer: an interrupt is noticed late."""
+"""Seconds after which a thread that waits for another one's call looks up. Longer: an interrupt is noticed late."""
 
 
 class _Cache:
-    """``cache``: of the process; ``lookups``: of the bolt's task."""
+    """``cache``: the process's; ``lookups``: the task's."""
 
     def __init__(self, bolt: Any, cache: SharedCache, lookups: Lookups):
         self._bolt = bolt
@@ -36,7 +36,7 @@ class _Cache:
 
     @contextmanager
     def _leads(self, flight: Flight) -> Iterator[None]:
-        """The call for a key is made in the block; however that ends, those that wait for it go on."""
+        """Makes the block the call for a key: however it ends, its waiters go on."""
         token = leading.set(flight)
         try:
             yield
@@ -70,15 +70,15 @@ class Cache(_Cache):
     """
 
     def get(self, key: Any, fetch: Callable[[Any], Any]) -> Any:
-        """The value of a key, by ``fetch`` if the cache has none that is fresh. Blocking while a call is made, by this
-        thread or by another one for the same key.
+        """Returns the value of a key; calls ``fetch`` if the cache has no fresh one. Blocks while this thread, or
+        another one for the same key, makes the call.
 
         Args:
             key (Any): hashable; with ``redis`` a str, number, bool or None, or a tuple of them.
-            fetch (Callable): gets the key and returns its value; None: there is none.
+            fetch (Callable): takes the key and returns its value, or None if there is no value.
 
         Returns:
-            Any: the value, shared with all that ask for it: do not change it. None: there is none.
+            Any: the value, which all callers share: do not change it. None: there is no value.
 
         Raises:
             ArgumentTypeError: a key or value that cannot be kept, or a ``fetch`` that is async.
@@ -148,20 +148,20 @@ class AsyncCache(_Cache):
     """
 
     async def get(self, key: Any, fetch: Callable[[Any], Awaitable[Any]]) -> Any:
-        """The value of a key, by ``fetch`` if the cache has none that is fresh. Others that ask for the key meanwhile
-        wait for that call; if it is cancelled, one of them makes another one.
+        """Returns the value of a key; calls ``fetch`` if the cache has no fresh one. Others that want the key wait for
+        this call; if it is cancelled, one of them makes it again.
 
         Args:
             key (Any): hashable; with ``redis`` a str, number, bool or None, or a tuple of them.
-            fetch (Callable): async; gets the key and returns its value; None: there is none.
+            fetch (Callable): async; takes the key and returns its value, or None if there is no value.
 
         Returns:
-            Any: the value, shared with all that ask for it: do not change it. None: there is none.
+            Any: the value, which all callers share: do not change it. None: there is no value.
 
         Raises:
             ArgumentTypeError: a key or value that cannot be kept, or a ``fetch`` that is not async.
             RuntimeError: the ``fetch`` of a key asks for the same key.
-            Exception: what ``fetch`` raises, for all that wait for it; it is not kept.
+            Exception: what ``fetch`` raises, for all waiters, too; it is not kept.
         """
         found = self._cache.find(key, self._lookups)
         while found is ABSENT:
@@ -210,7 +210,7 @@ class AsyncCache(_Cache):
 
 
 class _ThreadWaiter:
-    """No time runs against a thread that waits."""
+    """A waiting thread has no time-out to pause."""
 
     def __init__(self) -> None:
         self.woken = threading.Event()
@@ -224,7 +224,7 @@ class _ThreadWaiter:
 
 
 class _TaskWaiter:
-    """``woken``: a future of the loop in which it waits."""
+    """``woken``: a future of the loop that it waits in."""
 
     def __init__(self, bolt: Any):
         self._loop = asyncio.get_running_loop()

@@ -29,7 +29,7 @@ class Component:
     Attributes:
         outputs (list[str | Stream]): fields of the default stream, such as ``"word string"``, and other streams.
         par (int | dict[str, int]): tasks inside one Spark task, or environment → tasks. Defaults to 1.
-        config (dict): configuration of this component alone. Defaults to None.
+        config (dict): configuration of this component only. Defaults to None.
         exit_on_exception (bool): an exception fails the Spark task; if False it fails the tuple. Defaults to True.
         component_name (str): name in the topology.
         task_id (int): number of the task in the topology, from 1.
@@ -76,8 +76,8 @@ class Component:
     _pystorm_reported: Any = None  # the executor's Reported
     _pystorm_errors: ErrorLog | None = None  # of the worker
     _pystorm_options: EngineOptions | None = None  # of the plan
-    # Whether the journal keeps notes of this spout with each micro-batch. Its source gives again what is not journaled,
-    # so nothing is recovered of an attempt that broke off.
+    # Whether the journal keeps notes of this spout with each micro-batch. Its source repeats what is not journaled, so
+    # nothing is recovered from an attempt that broke off.
     _pystorm_has_notes: ClassVar[bool] = False
     _pystorm_place: Any = None  # the worker's InputPlace
     _pystorm_limits: Any = None  # the worker's WorkerLimits
@@ -161,7 +161,7 @@ class Component:
         logger.handle(logger.makeRecord(logger.name, number, file, line, str(message), (), None, function, None, stack))
 
     def report_metric(self, name: str, value: Any) -> None:
-        """Adds a value to a metric of this task: how often, the last value and, of numbers, the sum are reported.
+        """Adds a value to a metric of this task, which reports the count, the last value and, for numbers, the sum.
 
         Args:
             name (str): name of the metric.
@@ -193,8 +193,8 @@ class Component:
     def raise_exception(self, exception: BaseException, tup: Any = None) -> None:
         """Reports an exception without raising it: logs it with its traceback and counts it as an error of this task.
 
-        Of exceptions of one type from one line of code the first three are logged, then their number once a minute. Of
-        those that ``topology.retry.on`` retries only the first is, as a warning of one line; its traceback at DEBUG.
+        It logs the first three exceptions of each type and line of code, then their number once a minute. If
+        ``topology.retry.on`` retries them, it logs only the first: a one-line warning, with the traceback at DEBUG.
 
         Args:
             exception (BaseException): what was caught.
@@ -230,7 +230,7 @@ class Component:
         return tup.task == -1 and tup.stream == "__heartbeat"
 
     def run(self) -> NoReturn:
-        """streamparse's main loop of a process; the engine has none for a single component.
+        """streamparse's main loop of a process, which the engine does not have for a single component.
 
         Raises:
             NotSupportedError: always. Run the topology: ``pystorm-source run package.module:Topology``.
@@ -259,7 +259,7 @@ class Component:
         )
 
     def read_task_ids(self) -> NoReturn:
-        """What an old unit test replaces beside ``send_message``: the ids that Storm answers to an emit.
+        """A seam like ``send_message``: old unit tests replace it to return the task ids that Storm gives for an emit.
 
         Raises:
             NotSupportedError: called as it is: there is no pipe to Storm.
@@ -271,8 +271,8 @@ class Component:
         )
 
     def _pystorm_sends(self, message: dict[str, Any]) -> bool:
-        """Whether this component is in no topology and a test has replaced ``send_message``, which has got the message
-        then. The core asks it for ``emit``, ``ack`` and ``fail``."""
+        """Whether this component is in no topology and a test has replaced ``send_message``, which then got the
+        message. The core calls it for ``emit``, ``ack`` and ``fail``."""
         if getattr(self, "_pystorm_collector", None) is not None:
             return False
         if type(self).send_message is Component.send_message and "send_message" not in vars(self):
@@ -299,7 +299,7 @@ class Component:
         )
         self.pid = os.getpid()
         options = self._pystorm_options
-        if options is None:  # in no topology, as a test may have it
+        if options is None:  # in no topology, but in a test
             options = parse(EngineOptions, storm_conf)
         self.debug = options.debug
         self.logger = logger_of(self, options)
@@ -324,7 +324,7 @@ class Component:
         )
 
 
-# Storm's numbers for the levels, as they stand in the messages of its protocol.
+# Storm's numbers for the levels in the messages of its protocol.
 _STORM_LEVELS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4, "critical": 4}
 
 

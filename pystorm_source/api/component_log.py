@@ -3,8 +3,8 @@
     self.logger ──► pystorm.component.<name> ──► pystorm ──► root        as every logger of a program
          └► a file of the task's own, if ``pystorm.log.path`` is set
 
-If this process has no handler for the records, as a Spark Python worker, they go to its standard error, which is the
-log of the executor.
+A process without a log handler, such as a Spark Python worker, writes the records to its standard error: the executor's
+log.
 """
 
 import logging
@@ -20,11 +20,11 @@ from pystorm_source.errors import LONGEST_GIVEN, OptionError, said
 from pystorm_source.options import LOG_LEVELS, EngineOptions
 
 FIRST = 3
-"""Exceptions of a kind that are logged whole. Fewer: one sees no other tuple that has it. More: thirty lines each."""
+"""Exceptions of a kind that are logged in full. Fewer: no second tuple with it is shown. More: thirty lines each."""
 SECONDS_BETWEEN = 60.0
-"""Between two counts of a kind. Less: they fill the log. More: one learns late that it goes on."""
+"""Between two counts of a kind. Less: they fill the log. More: readers learn late that it goes on."""
 MOST_KINDS = 1_000
-"""Kinds that are distinguished. Fewer: a forgotten kind is logged whole again. More: code that is generated at run
+"""Kinds that are distinguished. Fewer: a forgotten kind is logged in full again. More: code that is generated at run
 time, each time under a new name, fills the memory."""
 
 FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
@@ -66,7 +66,7 @@ class StormHandler(logging.Handler):
 class LogStream:
     """A text stream whose lines are logged, under streamparse's name.
 
-    Nothing here replaces ``sys.stdout`` by it: what a component prints disturbs no protocol.
+    It does not replace ``sys.stdout``: there is no protocol that prints could disturb.
 
     Args:
         logger (logging.Logger): what logs the lines.
@@ -94,7 +94,7 @@ class LogStream:
 
 
 class _Kind:
-    """Exceptions of one kind: how many there were, and of how many, since when, the log does not speak yet."""
+    """Exceptions of one kind: how many there were, and how many, since when, the log does not mention yet."""
 
     def __init__(self, logger: Any, name: str, retried: bool):
         self.logger = logger
@@ -108,8 +108,8 @@ class _Kind:
 
 
 class ErrorLog:
-    """Keeps the log of a worker readable when a thousand tuples are bad: of each kind of exception (component, type and
-    line of code) the first ``FIRST`` are logged whole, then how many there were, once a minute.
+    """Keeps the log of a worker readable when a thousand tuples are bad: it logs the first ``FIRST`` exceptions of each
+    kind (component, type and line of code) in full, then their number once a minute.
 
     ``clock``: the worker's. Any thread may call it.
     """
@@ -124,8 +124,8 @@ class ErrorLog:
         return type(None), ()
 
     def takes(self, component: str, logger: Any, error: BaseException, retried: bool = False) -> bool:
-        """Whether this exception is to be logged itself; if not, it is counted. ``retried``: by
-        ``topology.retry.on``, so that one is enough, and a warning."""
+        """Whether to log this exception itself; otherwise it is counted. ``retried``: by ``topology.retry.on``, so one
+        warning is enough."""
         key = (component, type(error).__name__, _line_of(error), retried)
         with self._lock:
             kind = self._kinds.get(key)
@@ -186,7 +186,7 @@ class _LastResort(StormHandler):
 
 
 class _TaskLogger(logging.Logger):
-    """The logger of one task, with a file of its own; its records go on to the component's logger of the same name.
+    """The logger of one task, with its own file; its records also go to the component's logger of the same name.
 
     Not registered with ``logging``: it lives and dies with its component.
     """
@@ -212,10 +212,10 @@ _last_resort = _LastResort()
 def logger_of(component: Any, options: EngineOptions) -> logging.Logger:
     """The logger of a component that has its identity, set up by the keys ``pystorm.log.*`` and ``topology.debug``.
 
-    A log file belongs to the component and is closed with it. Raises OptionError for a name of the file that cannot be
-    made up and for a directory that cannot be made.
+    A log file belongs to the component and is closed with it. Raises OptionError if the name of the file or its
+    directory cannot be made.
     """
-    if isinstance(component.logger, _TaskLogger):  # started anew
+    if isinstance(component.logger, _TaskLogger):  # started again
         component.logger.close()
     logger = logging.getLogger(f"pystorm.component.{component.component_name}")
     logger.setLevel(logging.DEBUG if options.debug else LOG_LEVELS[options.log_level.lower()])

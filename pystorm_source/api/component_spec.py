@@ -1,4 +1,4 @@
-"""A component as it stands in a topology: class, name, inputs, parallelism, configuration."""
+"""A component of a topology: class, name, inputs, parallelism, configuration."""
 
 import copy
 import json
@@ -17,7 +17,7 @@ from pystorm_source.types.html_table import html_table
 class GlobalStreamId:
     """A stream of a component: what a subscription names. Storm's ``GlobalStreamId``.
 
-    ``spec["stream"]`` makes one. By name it may stand for a component that is declared later: so a cycle is wired.
+    ``spec["stream"]`` makes one. With a name, it can refer to a component that is declared later, to wire a cycle.
 
     Args:
         component (ComponentSpec | str): a spec, or the name of a component or of its attribute in the Topology.
@@ -73,17 +73,17 @@ class GlobalStreamId:
 
 
 class ComponentSpec:
-    """A component as it stands in a Topology. Made by ``Spout.spec`` and ``Bolt.spec``.
+    """A component of a Topology. Made by ``Spout.spec`` and ``Bolt.spec``.
 
-    ``spec["stream"]`` names one of its streams, ``spec["__dead_letter"]`` that of a spout's dead letters.
+    ``spec["stream"]`` names one of its streams, ``spec["__dead_letter"]`` a spout's stream of dead letters.
 
     Args:
         component_cls (type[Component]): the class.
-        name (str): name of the component. Defaults to that of its attribute in the Topology.
+        name (str): name of the component. Defaults to its attribute's name in the Topology.
         inputs (ComponentSpec | GlobalStreamId | list | dict): what it subscribes to; see ``Bolt.spec``.
         par (int | dict[str, int]): tasks inside one Spark task, or environment → tasks. Defaults to the class's.
-        config (dict): configuration of this component alone, JSON. Defaults to the class's.
-        processes (int): as of ``Bolt.spec``. Defaults to 0.
+        config (dict): configuration of this component only, JSON. Defaults to the class's.
+        processes (int): as in ``Bolt.spec``. Defaults to 0.
 
     Raises:
         ArgumentTypeError: an argument of another type.
@@ -155,7 +155,7 @@ class ComponentSpec:
     def inputs(self) -> dict[GlobalStreamId, Grouping]:
         """What this component subscribes to: stream → grouping.
 
-        A grouping that was not given is DIRECT for a direct stream of a spec, else SHUFFLE. ``Topology.subscriptions``
+        Without a grouping, a direct stream of a spec gets DIRECT, any other stream SHUFFLE. ``Topology.subscriptions``
         also knows the components that are given by name.
         """
         return {source: grouping or self._default_grouping(source) for source, grouping in self.subscriptions}
@@ -167,7 +167,7 @@ class ComponentSpec:
 
     @property
     def label(self) -> str:
-        """The name; of a spec that has none yet the name of its class."""
+        """The name, or the name of the class while the spec has no name."""
         return self.name or self.component_cls.__name__
 
     def stream(self, name: str) -> Stream | None:
@@ -177,7 +177,7 @@ class ComponentSpec:
             name (str): name of the stream.
 
         Returns:
-            Stream | None: None if none of that name is declared.
+            Stream | None: None if no stream of that name is declared.
         """
         if name == DEAD_LETTER.name and issubclass(self.component_cls, SpoutBase):
             return DEAD_LETTER

@@ -11,9 +11,9 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import MethodMissingError, TopologyError, given
 
 LEAST_FULL = 10
-"""Rows of two pages in a row of the same size, from which on a smaller page than was asked for counts as full. Too
-small: a source with a new row a moment is asked without a pause. Too large: one that gives small pages, though more was
-asked for, gives a page every ``poll_seconds``."""
+"""If two pages in a row have the same number of rows, and at least this many, the second counts as full even if it has
+fewer rows than were asked for. Too small: a source with a new row every moment is asked without a pause. Too large: a
+source that gives smaller pages than it is asked for gives one every ``poll_seconds``."""
 
 Page = tuple[Iterable[Any], Any]
 
@@ -23,11 +23,11 @@ class CursorSpout(Spout):
 
     To implement: ``read``. With more than one sequence to read, ``partitions`` and ``first_cursor``, too.
 
-    It runs behind a journal (option ``journal.path``). The journal keeps the rows of a micro-batch together with the
-    cursors behind them, so every row arrives exactly once, though pages may change: no page is read again once its
-    micro-batch is committed. One that was not is read again from its cursor.
+    It needs a journal (option ``journal.path``). The journal keeps the rows of a micro-batch together with the cursors
+    after them, so every row arrives exactly once, even if pages change: once its micro-batch is committed, a page is
+    never read again. Until then, it is read again from its cursor.
 
-    After a full page the source is asked again at once, after any other page when ``poll_seconds`` are over. If the
+    After a full page, the source is asked again at once; after any other page, when ``poll_seconds`` are over. If the
     source is busy, raise ``RetryLater`` in ``read`` or ``partitions``.
 
     Attributes:
@@ -35,9 +35,9 @@ class CursorSpout(Spout):
             gives. Defaults to 1000.
         poll_seconds (float): seconds, at least 0, until a partition is asked again whose last page was not full, and
             between two calls of ``partitions``. Option ``spout.poll.seconds`` wins. Defaults to 1.0.
-        remembered (int): rows of each partition that are remembered by ``row_key``, at least 0. With a cursor that
-            goes back a little, rows that come late are found, and those that are known are dropped. Each takes 11 bytes
-            in every micro-batch's manifest. Defaults to 0.
+        remembered (int): rows of each partition that are remembered by ``row_key``, at least 0. If the cursor goes
+            back a little, late rows are found, and known rows are dropped. Each remembered row takes 11 bytes in every
+            micro-batch's manifest. Defaults to 0.
         partition (str): the partition that ``read`` is called for.
 
     Example:
@@ -68,18 +68,18 @@ class CursorSpout(Spout):
     _pystorm_has_notes = True
     # From the first call on. Not made by the constructor, which a subclass may not call.
     _pystorm_pages: "_Pages | None" = None
-    # Of a ready-made spout, set by ``read``: whether there are more rows now. None: the size of the page tells.
+    # ``read`` of a ready-made spout sets it: whether there are more rows now. None: the size of the page tells.
     _pystorm_has_more: bool | None = None
 
     def read(self, cursor: Any, limit: int) -> Page:
-        """Returns the rows behind a cursor, and the cursor behind them. To implement.
+        """Returns the rows after a cursor, and the cursor after them. To implement.
 
         Trap: the cursor must move with the rows. The same cursor means that there is nothing more now, and so does a
-        page that is not full, or empty: skip empty pages of a source that has more behind them.
+        page that is not full, or empty: skip empty pages if the source has more after them.
 
         Args:
             cursor (Any): JSON: what an earlier call has returned, or ``first_cursor``.
-            limit (int): rows that are wanted, ``page_rows``. Fewer or more may come.
+            limit (int): rows that are wanted, ``page_rows``. A page may have fewer or more.
 
         Returns:
             tuple[Iterable[Any], Any]: the rows, and a JSON value: where the next page begins. A row is a sequence of
@@ -93,7 +93,7 @@ class CursorSpout(Spout):
         """Returns the sequences that there are now, such as accounts, shards or tables. One unless overridden.
 
         Returns:
-            Sequence[str]: their names. The cursor of one that is missing is kept until it is back.
+            Sequence[str]: their names. If one is missing, its cursor is kept until it is back.
         """
         return ("",)
 
@@ -109,7 +109,7 @@ class CursorSpout(Spout):
         return None
 
     def row_key(self, row: Any) -> Any:
-        """Returns what makes a row the same one, for ``remembered``. The whole row unless overridden.
+        """Returns what identifies a row, for ``remembered``. The complete row unless overridden.
 
         Args:
             row (Any): a row of ``read``.
@@ -124,7 +124,7 @@ class CursorSpout(Spout):
         """Emits the next page, if it is time for one.
 
         Returns:
-            Any: False if the micro-batch has rows, and no partition has more: they need not wait for its end.
+            Any: False if the micro-batch has rows, and no partition has more, so they need not wait for its end.
 
         Raises:
             TopologyError: ``read`` or ``partitions`` has returned what they may not.
@@ -177,7 +177,7 @@ class _Pages(PolledRows):
         return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
     def next(self) -> bool | None:
-        """Emits a page of the next partition that is due, if one is. False if none is, and there are rows."""
+        """Emits a page of the next partition that is due. False if no partition is, and there are rows."""
         now = self._now()
         if self._names is None or now >= self._names_due:
             self._names = self._partitions()
@@ -259,7 +259,7 @@ class _Pages(PolledRows):
         return found
 
     def _json(self, cursor: Any, method: str) -> Any:
-        """As it comes back after a restart: a tuple is a list then."""
+        """Returns the cursor as it is after a restart: a tuple is then a list."""
         try:
             return json.loads(json.dumps(cursor, allow_nan=False))
         except (TypeError, ValueError, RecursionError):

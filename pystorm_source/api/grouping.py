@@ -126,7 +126,7 @@ class Grouping:
     def partial_key(cls, *fields: Any) -> "Grouping":
         """Tuples with equal values go to the less used of two tasks: a frequent key does not fill one task.
 
-        Trap: each of the two tasks sees a part of the key's tuples; add the parts up behind the bolt. From "The Power
+        Trap: each of the two tasks sees a part of the key's tuples; add the parts up after the bolt. From "The Power
         of Both Choices" (Nasir et al., 2015); STORM-632.
 
         Args:
@@ -143,14 +143,14 @@ class Grouping:
 
     @classmethod
     def custom(cls, obj: Any) -> "Grouping":
-        """An object of yours chooses the tasks. Storm's ``CustomStreamGrouping``.
+        """Your own object chooses the tasks. Storm's ``CustomStreamGrouping``.
 
         ``obj.choose_tasks(task, values)`` returns the list of task ids that get a tuple; ``task`` is the producer's.
-        ``obj.prepare(context, stream, targets)``, if there is one, is called first: with the producer's context, the
+        ``obj.prepare(context, stream, targets)``, if defined, is called first: with the producer's context, the
         stream (``.component``, ``.stream``) and the task ids that subscribe, ascending.
 
         Args:
-            obj (Any): the object. It travels to the Spark tasks with the topology: it must pickle. Every producer
+            obj (Any): the object. It travels to the Spark tasks with the topology, so it must pickle. Every producer
                 task has its own copy.
 
         Returns:

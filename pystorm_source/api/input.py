@@ -11,7 +11,7 @@ from pystorm_source.api.stream import Stream
 from pystorm_source.errors import TopologyError, given
 
 NOTHING_NOW = pa.RecordBatch.from_arrays([], names=[])
-"""What a feed gives if there is no batch yet, and more may come."""
+"""A feed returns it if there is no batch yet, and more may follow."""
 
 ROWS_OF_CALL = 256
 """Rows that one call emits. Too many: they wait beyond the bounds of queues. Too few: a call for each."""
@@ -20,9 +20,9 @@ ROWS_OF_CALL = 256
 class Input(PartitionedSpout):
     """The rows of the DataFrame that ``pystorm_source.apply`` gives to a topology; in tests, ``run_topology``'s rows.
 
-    A topology with an ``Input`` has no other spout. If only bolts of batches (``ArrowBolt``) subscribe to it, its
-    batches go to them as they are, each a tuple tree; else each row is one. A tree that fails is sent again, as those
-    of other spouts; the offset in its messages is the row's number in the partition.
+    A topology with an ``Input`` has no other spout. If only bolts of batches (``ArrowBolt``) subscribe to it, they get
+    its batches unchanged, each as one tuple tree; otherwise each row is a tree. A failed tree is sent again, as with
+    other spouts; the offset in its messages is the row's number in the partition.
 
     Example:
         >>> from pystorm_source.testing import run_topology
@@ -43,7 +43,7 @@ class Input(PartitionedSpout):
     _batch: BatchRows | None = None  # whose rows from _at on were not emitted
     _at = 0
     _offset = 0
-    # The engine reads it: the empty batch that was given last says that there is nothing now.
+    # The engine reads it: whether the last batch was NOTHING_NOW.
     _pystorm_waits = False
 
     @classmethod
@@ -55,8 +55,8 @@ class Input(PartitionedSpout):
         Args:
             columns (list[str]): names, and types as Spark writes them: ``["id long", "url string"]``. They are taken
                 from the DataFrame by name, any part of its columns in any order. A name without a type takes any.
-            name (str): name of the component. Defaults to that of its attribute in the Topology.
-            config (dict): configuration of this component alone, JSON. Defaults to none.
+            name (str): name of the component. Defaults to its attribute's name in the Topology.
+            config (dict): configuration of this component only, JSON. Defaults to the class's ``config``.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
@@ -80,10 +80,10 @@ class Input(PartitionedSpout):
         raise not_a_source(type(self).__name__)
 
     def open(self, partition: str, start: int, end: int) -> None:
-        """Task. What is read was given to the feed."""
+        """Task. The feed already has the rows."""
         self._batch = None
         self._offset = start
-        # One at a time if trees are counted: they are between two calls.
+        # One at a time if trees are counted, because that is done between two calls.
         options = self._pystorm_options
         self._rows_of_call = 1 if options is not None and options.max_spout_pending else ROWS_OF_CALL
 
@@ -113,7 +113,7 @@ class Input(PartitionedSpout):
         return True
 
     def next_batch(self) -> Any:
-        """Task. The next rows; no rows if there are none yet; None at the end."""
+        """Task. Returns the next rows, an empty batch if there are no rows yet, None at the end."""
         batch = self._pystorm_feed.take()
         self._pystorm_waits = batch is NOTHING_NOW
         return batch

@@ -9,26 +9,26 @@ from pystorm_source.api.bolt import Bolt
 from pystorm_source.errors import MethodMissingError
 
 MOST_LATE = 0.05
-"""Of ``join_timeout_secs``: how much later than that ``process_expired`` may be called. More: it is seen. Less: the
-bolt looks at its clock more often."""
+"""How late ``process_expired`` may be called: a share of ``join_timeout_secs``. More: users notice. Less: the bolt
+looks at its clock more often."""
 
 
 class JoinBolt(JoinBase, Bolt):
-    """A bolt that joins its inputs: a tuple of each waits until all that belong together are there.
+    """A bolt that joins its inputs: a tuple waits until the other inputs have the tuples that belong to it.
 
-    Storm's join bolt (SingleJoinBolt), on Kafka's purgatory. Each tuple is in one join: of several with one key, the
-    first of each input are joined, then the second ones. What waits is not acked: emits in ``process_join`` are
-    anchored to all tuples of the join, which are acked behind it (``auto_ack``) and fail together.
+    Storm's join bolt (SingleJoinBolt), on Kafka's purgatory. Each tuple joins once: if a key has several tuples per
+    input, they pair up in order of arrival. Waiting tuples are not acked. Emits in ``process_join`` are anchored to all
+    tuples of the join, which are acked after it (``auto_ack``) and fail together.
 
-    What has waited for ``join_timeout_secs``, or until the micro-batch ends, is given to ``process_expired``. If
-    ``topology.max.spout.pending`` is reached, the oldest expires at once, for nothing that it waits for can come.
+    Tuples that have waited for ``join_timeout_secs``, or until the micro-batch ends, go to ``process_expired``. If
+    ``topology.max.spout.pending`` is reached, the oldest expires at once, because its partners cannot arrive any more.
     To wait for longer than a micro-batch, keep the tuples in a ``StatefulBolt`` (docs/STAGES.md).
 
     Attributes:
-        join_keys (dict | None): for each input what its tuples are found by: a field, or a list of fields. The names of
-            inputs are those of their components; of streams other than "default", "component.stream". For joins by
-            several keys, a dict from the name of the key to its field or fields. As in SQL a key that is None matches
-            nothing. Defaults to None: the fields of the groupings.
+        join_keys (dict | None): for each input, the field, or list of fields, to join by. An input is named after its
+            component; if its stream is not "default", it is "component.stream". To join by several keys, give a dict
+            from the name of the key to its field or fields. As in SQL, a key that is None matches nothing. Defaults to
+            None: the fields of the groupings.
         join_timeout_secs (float | None): seconds that a tuple waits, and up to 5 % more. Defaults to None: until the
             micro-batch ends.
 
@@ -66,16 +66,16 @@ class JoinBolt(JoinBase, Bolt):
         """Handles tuples that belong together. Every subclass defines it.
 
         Args:
-            tups (dict[str, Tuple]): name of the input → its tuple, of each input one.
+            tups (dict[str, Tuple]): name of the input → its tuple, one for each input.
         """
         raise MethodMissingError(
             f"{type(self).__name__} must define process_join(tups)", code="PYSTORM_INVALID_COMPONENT"
         )
 
     def process_expired(self, tups: dict[str, Tuple]) -> None:
-        """Handles tuples whose time was over before all were there. Unless overridden nothing becomes of them, as of
+        """Handles tuples whose time was over before their partners arrived. Unless overridden, they are dropped, like
         rows without a partner in an inner join.
 
         Args:
-            tups (dict[str, Tuple]): name of the input → its tuple, of the inputs that have come.
+            tups (dict[str, Tuple]): name of the input → its tuple, if it has arrived.
         """

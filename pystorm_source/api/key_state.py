@@ -1,4 +1,4 @@
-"""The state of one key as bolts have it, and what a bolt keeps of each key."""
+"""The state of one key in a bolt, and what a bolt keeps for each key."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -15,13 +15,13 @@ from pystorm_source.errors import ArgumentError, given, nearest
 Key = tuple[Any, ...]
 
 TIMERS = ("__system", "__timer")
-"""Component and stream of the tuples that say whose timer may be due: the values of a key, and for when it was set."""
+"""Component and stream of the tuples that name a key whose timer may be due: its values, and the timer's time."""
 
 DUE = "__timer"
 ASKED = "__timer_asked"
 TIMER_FIELDS = (DUE, ASKED)
-"""Fields that lie behind those of the user in a bolt with timers, both in milliseconds since 1970: when the key's timer
-is due; and when the store gives the key back, which is then or before."""
+"""Fields that follow the user's in a bolt with timers, both in milliseconds since 1970: when the key's timer is due;
+and when the store gives the key back, which is not later."""
 
 
 class KeyState:
@@ -79,7 +79,7 @@ class KeyState:
         self._values[name] = value
 
     def clear(self) -> None:
-        """Forgets the key and its timer: nothing of it stays stored."""
+        """Forgets the key and its timer: nothing stays stored."""
         self._values.update(dict.fromkeys(self._names))
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class KeyState:
 
 @dataclass(frozen=True)
 class StateShape:
-    """What a bolt keeps of each key. ``names``, ``types``: of the fields, timer fields last; types are Arrow's.
+    """What a bolt keeps for each key. ``names``, ``types``: of the fields, timer fields last; types are Arrow's.
     ``key_names``, ``key_types``: of the key. ``positions``: component and stream, as tuples name them → where the key
     is in their values. ``ttl``: seconds after which an unchanged key is forgotten, None for never."""
 
@@ -155,7 +155,7 @@ class StateShape:
                     raise self.misfit(key, name, misfit) from misfit.__cause__
 
     def key_of(self, stored: Iterable[Any]) -> Key:
-        """A stored key as tuples have its values, and as a dict finds it."""
+        """A stored key, with values like a tuple's, so that a dict finds it."""
         pairs = zip(stored, self.key_types, strict=True)
         return tuple(part_of_key(None if value is None else values_of(kind).read(value)) for value, kind in pairs)
 

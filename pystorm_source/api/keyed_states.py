@@ -14,17 +14,17 @@ from pystorm_source.api.key_state import ASKED, DUE, Key, KeyState, StateShape, 
 from pystorm_source.errors import ArgumentError, given
 
 MOST_SECONDS = 3_000_000_000
-"""Of a timer: some hundred years. More: its time may not fit into Spark's."""
+"""The longest timer, about a hundred years. More: its time may not fit into Spark's."""
 
 TICK_MILLIS = 1000
 """Timers are due at whole seconds. Shorter: Spark calls more often, each time for fewer keys. Longer: they are late."""
 
 
 class StateStore(Protocol):
-    """Where states lie between two micro-batches. Keys and values are tuples."""
+    """Keeps states between two micro-batches. Keys and values are tuples."""
 
     def get(self, key: Key) -> tuple[Any, ...] | None:
-        """The values of a key; None if it has none."""
+        """Returns the values of a key; None if it has no state."""
 
     def put(self, key: Key, values: tuple[Any, ...]) -> None:
         """Stores the values of a key."""
@@ -42,9 +42,9 @@ class KeyedStates:
 
     A tuple that fails leaves no trace: what its processing has changed is put back.
 
-    A key whose timer is set is asked for by the store at that time. Set anew for later, the store still asks then, and
-    the key is sent on to its new time; so a key that has a tuple in each micro-batch costs the store nothing but its
-    state. What the store asks for and is not due any more is left out.
+    The store gives a key back when its timer is due. If the timer was moved to a later time, the store still gives the
+    key back at the first time, and it is sent on to the new one; so a key with a tuple in every micro-batch costs the
+    store nothing but its state. A key that is no longer due when the store gives it back is left out.
     """
 
     def __init__(self, shape: StateShape, store: StateStore, now: int):
@@ -60,7 +60,7 @@ class KeyedStates:
 
     @classmethod
     def of(cls, executors: Iterable[Any], shape: StateShape, store: StateStore, now: int) -> "list[KeyedStates]":
-        """Those of each task of the bolt, whose instances have them from now on. A key is in one task."""
+        """Makes the states for each task of the bolt and gives them to its instance. A key is in one task."""
         found = []
         for executor in executors:
             if executor.component == shape.bolt:
@@ -69,18 +69,18 @@ class KeyedStates:
         return found
 
     def begin(self, tup: Any) -> None:
-        """The bolt is to process this tuple."""
+        """Called before the bolt processes this tuple."""
         self._tup, self._touched, self._has_failed = tup, None, False
 
     def check(self) -> None:
-        """The bolt has processed the tuple. Raises RowError for a value that it has put into a list or a map, and that
-        does not fit."""
+        """Called when the bolt has processed the tuple. Raises RowError if a list or a map that it has changed in place
+        has a value that does not fit."""
         if self._touched is not None:
             state = self._touched[0]
             self._shape.settle(state._key, state._values)
 
     def end(self) -> None:
-        """The bolt has processed it, or has raised. One whose tree has timed out meanwhile comes again."""
+        """Called when the bolt has processed it, or has raised. A tuple whose tree has timed out comes again."""
         if self._has_failed or (isinstance(self._tup, Tuple) and tree_has_failed(self._tup)):
             self._roll_back()
         self._tup = self._touched = None
@@ -130,7 +130,8 @@ class KeyedStates:
         return state
 
     def set_timer(self, seconds: float) -> None:
-        """Of the tuple's key. Raises ArgumentError for no seconds, without timers or outside of ``process``."""
+        """Sets the timer of the tuple's key. Raises ArgumentError for seconds that it cannot take, without timers or
+        outside of ``process``."""
         is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
         if not is_number or not 0 < seconds <= MOST_SECONDS:
             raise ArgumentError(
@@ -150,7 +151,7 @@ class KeyedStates:
         self.current._values[DUE] = -(-due // TICK_MILLIS) * TICK_MILLIS
 
     def cancel_timer(self) -> None:
-        """Of the tuple's key. Raises ArgumentError without timers or outside of ``process``."""
+        """Cancels the timer of the tuple's key. Raises ArgumentError without timers or outside of ``process``."""
         self._refuse_without_timers()
         self.current._values[DUE] = None
 
@@ -163,9 +164,9 @@ class KeyedStates:
             )
 
     def due(self) -> Any:
-        """The key of a tuple of ``TIMERS``, by its fields' names, if its timer is due; None if it is not any more.
+        """Returns the key of a tuple of ``TIMERS``, with its fields' names, if its timer is due; None if it is not.
 
-        The timer is unset, whether what follows fails or not: the tuple comes again then, and says the same.
+        The timer is unset even if what follows fails: the tuple then comes again and gets the same answer.
         """
         key, asked = self._key(), self._tup.values[-1]
         if (key, asked) not in self._fired:

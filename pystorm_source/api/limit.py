@@ -1,4 +1,4 @@
-"""What ``Bolt.limit`` gives: a call of a service within a rate limit."""
+"""The object that ``Bolt.limit`` returns: a call of a service within a rate limit."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pystorm_source.limits.permits import Permits, Waiter
 
 _LOOK_SECONDS = 1.0
-"""Seconds between two looks of a thread that waits for a permit. Longer: an interrupt is noticed late."""
+"""Seconds after which a thread that waits for a permit looks up. Longer: an interrupt is noticed late."""
 _LONGEST_ERROR = 200
 _EXPIRED = "the call took longer than topology.async.request.timeout.secs"
 
@@ -27,9 +27,9 @@ _EXPIRED = "the call took longer than topology.async.request.timeout.secs"
 class Limit:
     """Around one call of a service, made by ``Bolt.limit``: ``async with`` in an ``AsyncBolt``, ``with`` in others.
 
-    Entering waits for a permit. How the block ends tells the circuit breaker whether the service works: an exception
-    says that it does not, unless it is ``RetryLater`` or ``Hopeless``, or ``topology.retry.on`` calls it ``never``, or
-    ``AsyncBolt.is_overload`` says otherwise.
+    Entering waits for a permit. The way the block exits tells the circuit breaker whether the service is healthy: an
+    exception says that it is not, unless it is ``RetryLater`` or ``Hopeless``, or ``topology.retry.on`` calls it
+    ``never``, or ``AsyncBolt.is_overload`` says otherwise.
 
     Example:
         >>> from pystorm_source import Bolt, Topology
@@ -57,12 +57,12 @@ class Limit:
 
     @property
     def name(self) -> str:
-        """The limit's, in ``topology.rate.limit``."""
+        """The limit's name in ``topology.rate.limit``."""
         return self._permits.limit.name
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Counts the time in the block as waiting; without an exception a call begins at its end."""
+        """Counts the time in the block as waiting; without an exception, a call begins at its end."""
         waits: PermitWaits = self._bolt._pystorm_permits.of(self._permits)
         waits.begin()
         is_made = False
@@ -86,12 +86,12 @@ class Limit:
         self._began(began)
 
     def _wants_more(self) -> bool:
-        """Order: not behind the permit of a probe, as there is no other one until the probe has ended."""
+        """Order: not after the permit of a probe, because there is no other one until the probe has ended."""
         return len(self._waiters) < self._number and not (self._waiters and self._waiters[-1].probe)
 
     @contextmanager
     def _taking(self) -> Iterator[None]:
-        """If not all of its permits come, those that have make no call."""
+        """If not all of its permits arrive, those that have arrived make no call."""
         try:
             yield
         except BaseException:
@@ -180,7 +180,7 @@ class Limit:
         self._ended(error)
 
     def _wait(self, woken: threading.Event) -> None:
-        """Until it has a permit, or may ask again, or for a while."""
+        """Waits until it has a permit, or may ask again, or for a while."""
         left = self._permits.seconds_to_look()
         if woken.wait(_LOOK_SECONDS if left is None else min(left, _LOOK_SECONDS)) or left is None:
             return
@@ -193,7 +193,7 @@ class Limit:
         return waiter.time is not None and self._seconds_left(waiter) <= 0
 
     def _seconds_left(self, waiter: "Waiter") -> float:
-        """Until the time of its permit. Raises its error if it gets none."""
+        """Seconds until the time of its permit. Raises its error if it gets no permit."""
         if waiter.error is not None:
             raise waiter.error
         assert waiter.time is not None
@@ -216,8 +216,8 @@ class Limit:
         return request_has_expired(self._bolt) if batch is None else batch.has_expired
 
     def _verdict(self, error: BaseException | None, has_expired: bool) -> bool | None:
-        """Whether the call says that the service works; None: it says nothing. ``has_expired``: cancelled because it
-        took longer than it may."""
+        """Whether the call says that the service works; None: it says nothing. ``has_expired``: it was cancelled
+        because it took too long."""
         if error is None or isinstance(error, FailureKind):
             return True
         if isinstance(error, asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Bolts whose calls take permits of rate limits, as ``Bolt.spec(limits=[...])`` says."""
+"""Bolts whose calls take permits of rate limits, set by ``Bolt.spec(limits=[...])``."""
 
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any
@@ -53,7 +53,7 @@ def limit_calls(bolt: Any) -> None:
 
 
 def called_method(cls: type[Any]) -> str:
-    """The method of a bolt's class that gets its tuples, but for ``process_many``."""
+    """The method of a bolt's class that gets its tuples, other than ``process_many``."""
     if issubclass(cls, JoinBolt):
         return "process_join"
     return "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt, AsyncBatchBolt)) else "process"

@@ -1,4 +1,4 @@
-"""An event loop of a component's own, which the thread of its calls turns until an answer is there."""
+"""A component's own event loop, which the calling thread runs until an answer is there."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
@@ -9,16 +9,16 @@ T = TypeVar("T")
 
 
 class OwnLoop:
-    """For a client that is made for asyncio, behind methods that block. Its loop runs only during a call.
+    """Lets blocking methods use a client that is made for asyncio. Its loop runs only during a call.
 
-    Made with the first call: an instance may go to another process before that.
+    The first call makes the loop, because an instance may go to another process before that.
     """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Its result. Blocks, and raises what it raises."""
+        """Runs the coroutine and returns its result. Blocks, and raises what the coroutine raises."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
         with alone():
@@ -46,8 +46,8 @@ async def _ended(tasks: Iterable["asyncio.Task[Any]"]) -> None:
 def alone() -> Iterator[None]:
     """Hides another loop that runs in this thread, as in a notebook cell, and its task, while the block runs.
 
-    From Python 3.14 on a thread has one running task, no longer one for each loop: with that of the outer loop in its
-    place, no task of the inner loop may run.
+    From Python 3.14 on, a thread has one running task, no longer one for each loop: while the outer loop's task is
+    registered, no task of the inner loop can run.
     """
     outer = asyncio._get_running_loop()
     swap = getattr(asyncio.tasks, "_swap_current_task", None) if outer is not None else None  # from 3.12 on

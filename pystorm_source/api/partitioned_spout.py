@@ -8,15 +8,15 @@ from pystorm_source.errors import MethodMissingError, TopologyError, given
 
 
 class Snapshot(NamedTuple):
-    """What a partitioned spout sees of the outside world at one moment: the answer of ``PartitionedSpout.snapshot``.
+    """What a partitioned spout sees of its source at one moment: the answer of ``PartitionedSpout.snapshot``.
 
     Args:
         heads (Mapping[str, tuple[int, int]]): partition → (earliest, latest), offsets that can be read now, latest
             exclusive.
-        state (Mapping[str, int | str]): notes of the spout's own that travel inside the Spark offset and come back
-            with the next ``snapshot``. Keep them small: Spark writes them with every micro-batch. Defaults to {}.
-        retired (frozenset[str]): known partitions that are over and wholly read. They leave the offset and are no
-            data loss. Defaults to frozenset().
+        state (Mapping[str, int | str]): the spout's own notes. They travel inside the Spark offset and come back with
+            the next ``snapshot``. Keep them small: Spark writes them with every micro-batch. Defaults to {}.
+        retired (frozenset[str]): known partitions that have ended and are completely read. They leave the offset and
+            are no data loss. Defaults to frozenset().
 
     Example:
         >>> Snapshot({"north": (0, 120), "south": (35, 90)}).heads["south"]
@@ -31,27 +31,27 @@ class Snapshot(NamedTuple):
 class PartitionedSpout(Spout):
     """A spout that Spark can replay: partitions of ordered, re-readable tuples. Trident's transactional spout.
 
-    Partitions are named by str. Offsets are ints of at least 0, of which some may be missing; a range is [start, end).
+    Partitions are named by str. Offsets are ints of at least 0 and may have gaps; a range is [start, end).
     One instance on the driver tells what there is: ``partitions``, ``earliest`` and ``latest``, or ``snapshot`` for
     all at once. Instances in the tasks read: ``open`` gives them one range after another, and ``next_tuple`` or
-    ``next_batch`` reads it. ``initialize`` comes first in both places; ``context["place"]`` is "driver" or "task".
+    ``next_batch`` reads it. ``initialize`` is called first in both places; ``context["place"]`` is "driver" or "task".
 
     Trap: the same range must give the same tuples whenever it is read, in any process: Spark replays ranges after a
     failure. If it does, and the sink is idempotent or transactional, every row arrives exactly once.
-    On the driver no thread of the spout may run beside these calls.
+    On the driver, no thread of the spout may run beside these calls.
 
-    A source that is busy: raise ``RetryLater`` in any of these calls but ``initialize``, ``align`` and ``split``. The
-    same call is made again later; meanwhile the query lives.
+    If the source is busy, raise ``RetryLater`` in any of these calls but ``initialize``, ``align`` and ``split``. The
+    same call is made again later; until then, the query stays alive.
 
     Attributes:
-        initial_rate (int): offsets per second that a partition is taken to manage before anything is known of it, at
-            least 1. Defaults to 200.
+        initial_rate (int): offsets per second that a partition is assumed to manage before anything is known about it,
+            at least 1. Defaults to 200.
         bounded (bool | None): whether all offsets can be read from the beginning on (True), or more may come (False).
             ``pystorm-source run`` ends when it has read spouts without a further offset. Defaults to None, not known.
-        poll_seconds (float): seconds, at least 0, between two questions of a streaming query what there is
-            (``partitions``, ``earliest``, ``latest``, ``snapshot``); until the next one it goes on with the last
-            answer. 0 asks with each trigger, up to 100 times a second while a query is idle: for spouts that look into
-            memory or at local files. Option ``spout.poll.seconds`` wins. Defaults to 1.0.
+        poll_seconds (float): seconds, at least 0, after which a streaming query asks again what there is
+            (``partitions``, ``earliest``, ``latest``, ``snapshot``); until then, it uses the last answer. 0 asks with
+            each trigger, up to 100 times a second while a query is idle: for spouts that look into memory or at local
+            files. Option ``spout.poll.seconds`` wins. Defaults to 1.0.
 
     Example:
         >>> class Squares(PartitionedSpout):
@@ -75,19 +75,19 @@ class PartitionedSpout(Spout):
     """
 
     initial_rate: ClassVar[int] = 200
-    """Offsets per second that a partition is taken to manage before anything is known of it. At least 1."""
+    """Offsets per second that a partition is assumed to manage before anything is known about it. At least 1."""
     bounded: ClassVar[bool | None] = None
     """Whether all offsets can be read from the beginning on. None: not known."""
     poll_seconds: ClassVar[float] = 1.0
-    """Seconds between two questions what there is. At least 0."""
+    """Seconds after which a query asks again what there is. At least 0."""
 
     @classmethod
     def named_offsets(cls, given: Mapping[str, Any]) -> Mapping[str, int] | None:
-        """Driver. ``startingOffsets`` or ``endingOffsets`` in a form of the spout's own, as partition → offset.
+        """Driver. Translates the spout's own form of ``startingOffsets`` or ``endingOffsets`` to partition → offset.
 
-        Asked if the option's JSON names no spout of the topology, such as Spark's ``{"topic": {"0": 23}}``, and if what
-        stands under this spout's name is not partition → offset. May raise OptionError, for a form of the spout's own
-        that makes no sense.
+        Called if the option's JSON names no spout of the topology, such as Spark's ``{"topic": {"0": 23}}``, or if the
+        JSON under this spout's name is not partition → offset. May raise OptionError if the spout's own form makes no
+        sense.
 
         Args:
             given (Mapping[str, Any]): the option's JSON.
@@ -102,7 +102,7 @@ class PartitionedSpout(Spout):
         """Driver. The partitions that exist now. Asked every ``poll_seconds``, at most.
 
         Returns:
-            list[str]: their names. One that is missing was lost: see ``Snapshot.retired`` and ``failOnDataLoss``.
+            list[str]: their names. A missing one was lost: see ``Snapshot.retired`` and ``failOnDataLoss``.
         """
         raise MethodMissingError(
             f"{type(self).__name__} must define partitions() or snapshot()", code="PYSTORM_INVALID_COMPONENT"
@@ -139,7 +139,7 @@ class PartitionedSpout(Spout):
         state from ``state``, not from an attribute.
 
         Args:
-            known (Mapping[str, int]): partition → offset up to which Spark has planned; empty before the first batch.
+            known (Mapping[str, int]): partition → the offset that Spark has planned up to; empty before the first one.
             state (Mapping[str, int | str]): the notes of the last snapshot that became an offset.
 
         Returns:
@@ -158,9 +158,9 @@ class PartitionedSpout(Spout):
         return Snapshot({name: (self.earliest(name), self.latest(name)) for name in names}, state)
 
     def align(self, partition: str, start: int, end: int) -> int:
-        """Driver. Where a micro-batch may end that admission control wants to end at ``end``.
+        """Driver. Where a micro-batch may end if admission control wants ``end``.
 
-        For spouts that cannot be cut anywhere, such as a file at the begin of a line. Any offset unless overridden.
+        For spouts that cannot be cut everywhere: a file only at the beginning of a line. Any offset unless overridden.
 
         Args:
             partition (str): one of ``partitions``.
@@ -173,9 +173,9 @@ class PartitionedSpout(Spout):
         return end
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
-        """Driver. Where a range may be cut, to be read in parallel. Even cuts unless overridden.
+        """Driver. Where a range may be cut, so that tasks read it in parallel. Even cuts unless overridden.
 
-        Trap: it must be a pure function of its arguments, for a replay must cut alike.
+        Trap: it must be a pure function of its arguments, because a replay must cut alike.
 
         Args:
             partition (str): one of ``partitions``.
@@ -202,7 +202,7 @@ class PartitionedSpout(Spout):
         """Task. The following calls of ``next_tuple`` or ``next_batch`` read [start, end) of this partition.
 
         Args:
-            partition (str): name of the partition. An instance may get one after another.
+            partition (str): name of the partition. An instance may get several, one after another.
             start (int): first offset.
             end (int): one past the last offset.
         """
@@ -253,7 +253,7 @@ class PartitionedSpout(Spout):
             )
         return batches
 
-    # Whether Trigger.AvailableNow runs: the first snapshot has to have all there is.
+    # Whether Trigger.AvailableNow runs: the first snapshot must have all there is.
     _pystorm_is_frozen: bool = False
 
     @classmethod
@@ -266,6 +266,6 @@ class PartitionedSpout(Spout):
         return ranges
 
     def _pystorm_reads_batches(self, straight: bool) -> bool:
-        """Whether the next range is read by ``next_batch``. ``straight``: nothing but the output and bolts of batches
-        takes the rows of the default stream, and no offset is asked of them."""
+        """Whether the next range is read by ``next_batch``. ``straight``: only the output and bolts of batches take the
+        rows of the default stream, and do not need their offsets."""
         return self.gives_batches()

@@ -1,4 +1,4 @@
-"""What spouts have in common that ask a source for many rows at once."""
+"""The common part of spouts that ask a source for many rows at once."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,12 +15,12 @@ class PolledRows:
         options = spout._pystorm_options
         wished = None if options is None else options.spout_poll_seconds
         self._poll_seconds: float = spout.poll_seconds if wished is None else wished
-        # Of the instance: a ready-made spout may have got them by its config.
+        # From the instance: the config may have set them in a ready-made spout.
         streams = Stream.all_of(spout.outputs, given_by=type(spout).__name__)
         self._fields = next(stream.fields for stream in streams if stream.name == "default")
 
     def _emit(self, rows: Iterable[Any]) -> None:
-        """All of them, also behind one that does not fit: the source does not give the others again."""
+        """Emits all of them, even after one that does not fit: the source does not give the others again."""
         raised: Exception | None = None
         for row in rows:
             values = [row.get(name) for name in self._fields] if isinstance(row, Mapping) else row

@@ -21,20 +21,20 @@ class QueueSpout(Spout):
 
     To implement: ``receive`` and ``acknowledge``. ``extend`` and ``release``, if the queue has such calls.
 
-    It runs behind a journal (option ``journal.path``). Messages are acknowledged as soon as their rows are in it. The
-    journal also remembers their keys. If the process dies in between and a message is delivered again, it is
-    acknowledged and makes no second row: every message gives its row exactly once.
+    It needs a journal (option ``journal.path``). Messages are acknowledged as soon as their rows are in it. The journal
+    also remembers their keys. If the process dies in between and a message is delivered again, it is acknowledged and
+    makes no second row: every message gives its row exactly once.
 
-    A queue that is busy: raise ``RetryLater`` in any of these methods.
+    If the queue is busy, raise ``RetryLater`` in any of these methods.
 
     Attributes:
         receive_count (int): the ``count`` of ``receive``: messages that are wanted at once, at least 1. Defaults to 10.
         poll_seconds (float): seconds, at least 0, until an empty queue is asked again. Option ``spout.poll.seconds``
             wins. Defaults to 1.0.
-        lease_seconds (float | None): seconds for which a message that was received is kept from others. ``extend`` is
-            called before they are over. Defaults to None: no limit.
-        remembered (int): messages that are known by ``message_key``, at least 0: the more, the later a message may come
-            again. Each takes 11 bytes in every micro-batch's manifest. Defaults to 10000.
+        lease_seconds (float | None): seconds for which a received message is kept from others. ``extend`` is called
+            before they are over. Defaults to None: no limit.
+        remembered (int): messages that are known by ``message_key``, at least 0. The more, the later a repeated message
+            is still recognized. Each takes 11 bytes in every micro-batch's manifest. Defaults to 10000.
 
     Example:
         >>> class Orders(QueueSpout):
@@ -75,10 +75,10 @@ class QueueSpout(Spout):
         Must not block for long: bolts and ticks get no turn until it returns.
 
         Args:
-            count (int): messages that are wanted, ``receive_count``. Fewer or more may come.
+            count (int): messages that are wanted, ``receive_count``. It may return fewer or more.
 
         Returns:
-            Iterable[tuple[Any, Any]]: of each message its id, which the other methods get, and its row: a sequence of
+            Iterable[tuple[Any, Any]]: the id of each message, which the other methods get, and its row: a sequence of
                 the values of ``outputs``, or a mapping of fields to values; missing fields are None.
         """
         raise MethodMissingError(f"{type(self).__name__} must define receive(count)", code="PYSTORM_INVALID_COMPONENT")
@@ -101,8 +101,8 @@ class QueueSpout(Spout):
         """
 
     def release(self, ids: Sequence[Any]) -> None:
-        """Gives messages back, as their rows do not count. Does nothing unless overridden: they come again when their
-        lease is over.
+        """Gives messages back because their rows do not count. Does nothing unless overridden: they come again when
+        their lease expires.
 
         Args:
             ids (Sequence[Any]): ids of messages that were received.
@@ -123,7 +123,7 @@ class QueueSpout(Spout):
         """Emits messages, if there are some.
 
         Returns:
-            Any: False if the micro-batch has rows, and the queue is empty: they need not wait for its end.
+            Any: False if the micro-batch has rows, and the queue is empty, so they need not wait for its end.
 
         Raises:
             TopologyError: ``receive`` has returned what it may not.
@@ -136,12 +136,12 @@ class QueueSpout(Spout):
         return self._pystorm_messages
 
     def _pystorm_is_new(self, key: Any) -> None:
-        """Of a ready-made spout, in ``receive``: the message of this key is none that was received before."""
+        """A ready-made spout calls it in ``receive``: the message with this key is a new one."""
         self._pystorm_all_messages().forget_key(key)
 
     def _pystorm_forgets(self) -> bool:
-        """Of a ready-made spout, in ``receive``: the queue begins its identifiers anew. False: first the micro-batch
-        ends, so that the journal knows no old ones; ``receive`` returns nothing."""
+        """A ready-made spout calls it in ``receive`` if the queue starts its identifiers over. False: the micro-batch
+        must end first, to clear the old ones from the journal; ``receive`` returns nothing."""
         return self._pystorm_all_messages().forget_all()
 
     def _pystorm_notes(self) -> str:
@@ -174,21 +174,21 @@ class _Messages(PolledRows):
 
     def notes(self) -> str:
         """As JSON text. A new micro-batch begins."""
-        # A queue may give nothing until messages that are held are acknowledged: a window that is full, a FIFO group.
+        # A queue may give nothing until received messages are acknowledged: a window that is full, a FIFO group.
         is_over = self._is_empty and not self._held and not self._ends
         self._has_rows = self._ends = False
         self._seen.forget(max(self._spout.remembered, len(self._held)))
         return json.dumps({"over": is_over, "seen": self._seen.text()}, separators=(",", ":"))
 
     def forget_key(self, key: Any) -> None:
-        """A message of this key that comes now is another one."""
+        """From now on, a message with this key is a new one."""
         digest = digest_of(key)
         self._seen.discard(digest)
         if digest in self._held:
             self._held[os.urandom(len(digest))] = self._held.pop(digest)
 
     def forget_all(self) -> bool:
-        """Of all keys. False if messages must wait until the next micro-batch: its notes know none of the old ones."""
+        """Forgets all keys. False if messages must wait for the next micro-batch, whose notes have no old ones."""
         self._ends = self._is_journaled and len(self._seen) > 0
         self._seen = SeenKeys()
         return not self._ends
@@ -205,7 +205,7 @@ class _Messages(PolledRows):
         self._settle()
 
     def next(self) -> bool | None:
-        """Emits what the queue gives, if it is time to ask. False if it is not, and there are rows."""
+        """Emits what the queue gives, if it is time to ask. False if it is not time, and there are rows."""
         now = self._now()
         self._settle()
         self._extend(now)
@@ -220,7 +220,7 @@ class _Messages(PolledRows):
         return False
 
     def _settle(self) -> None:
-        """What a busy queue has refused is tried again with the next call."""
+        """Acknowledges and releases. The next call tries again what a busy queue has refused."""
         while self._done:
             ids = self._done[:]
             self._spout.acknowledge(ids)

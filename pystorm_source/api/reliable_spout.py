@@ -18,7 +18,7 @@ class ReliableSpout(Spout):
     A tuple that fails after ``max_fails`` retries is a dead letter: ``topology.dead.letter`` fails the task, emits a
     row or drops it. Then it counts as acked, with a line in the log.
 
-    Trap: like any ``Spout`` it has no offsets. What it holds is lost with its process.
+    Trap: like any ``Spout``, it has no offsets. The tuples that it keeps are lost with its process.
 
     Attributes:
         max_fails (int): how often a tuple is emitted again. Defaults to 3.
@@ -91,7 +91,7 @@ class ReliableSpout(Spout):
         """As ``Spout.emit_batch``, and keeps the batch until it is acked. If it is given up, each row is a dead letter.
 
         Args:
-            batch (pyarrow.RecordBatch): the rows, or a data frame, as of ``Spout.emit_batch``.
+            batch (pyarrow.RecordBatch): the rows, or a data frame, as in ``Spout.emit_batch``.
             tup_id (Any): the message id of all its rows, hashable; required. Defaults to None.
             stream (str): the stream. Defaults to "default".
             direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
@@ -103,7 +103,7 @@ class ReliableSpout(Spout):
             raise self._no_id("emit_batch(batch", tup_id)
         if not isinstance(batch, pa.RecordBatch) and is_frame(batch):
             with suppress(TypeError, ValueError):  # the emit says it
-                (batch,) = batches_of(batch)  # what may be read once only
+                (batch,) = batches_of(batch)  # it may be readable only once
         kept = self.unacked_tuples.get(tup_id)
         self.unacked_tuples[tup_id] = (batch, stream, direct_task, False)
         try:
@@ -121,14 +121,14 @@ class ReliableSpout(Spout):
         )
 
     def _keep_again(self, tup_id: Any, kept: Any) -> None:
-        """What was kept before an emit that has raised."""
+        """Restores what was kept before an emit that has raised."""
         if kept is None:
             del self.unacked_tuples[tup_id]
         else:
             self.unacked_tuples[tup_id] = kept
 
     def ack(self, tup_id: Any) -> None:
-        """The tuple tree of ``tup_id`` is done, or given up: it is kept no longer.
+        """Forgets the tuple: its tree is done, or was given up.
 
         Args:
             tup_id (Any): the message id.

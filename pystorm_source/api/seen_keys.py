@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 DIGEST_BYTES = 8
-"""Of a key. Too small: a new row is taken for a known one; with 8, once in a billion times of 10,000 rows. Too large:
-each manifest grows."""
+"""Bytes of a key's digest. Too small: a new row is mistaken for a known one; with 8, once in a billion times of 10,000
+rows. Too large: each manifest grows."""
 
 
 class SeenKeys:

@@ -55,7 +55,7 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
 
 
 def _check_text(component: str, names: Collection[str]) -> None:
-    """Names become columns, reports and files: in UTF-8, which has no lone surrogates."""
+    """Checks names, which become columns, reports and files: in UTF-8, which has no lone surrogates."""
     if is_text("".join(names)):
         return
     odd = next(name for name in names if not is_text(name))
@@ -92,7 +92,7 @@ def _retired(component: str, answer: Snapshot) -> frozenset[str]:
 
 
 def _bounds(heads: Mapping[str, tuple[int, int]]) -> npt.NDArray[np.int64] | None:
-    """The offsets as an array, None if a head makes no sense: all checked together, for there may be many."""
+    """The offsets as an array, None if a head makes no sense: all checked together, because there may be many."""
     pairs = list(heads.values())
     if not _are_all(str, heads) or not _are_all(tuple, pairs) or not set(map(len, pairs)) <= {2}:
         return None

@@ -1,4 +1,4 @@
-"""The arguments of ``spec``: one that it does not have is refused with the one that is meant."""
+"""The arguments of ``spec``: the error for an unknown one names the one that is probably meant."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""The ``config`` of a `spec` of a ready-made component, for options that are also parameters by name."""
+"""The ``config`` in the `spec` of a ready-made component, for options that are also named parameters."""
 
 from collections.abc import Mapping
 from typing import Any

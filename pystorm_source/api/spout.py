@@ -12,8 +12,8 @@ class Spout(Component, SpoutBase):
     """A spout without offsets: ``next_tuple`` emits what there is. streamparse's ``Spout``.
 
     Trap: Spark cannot ask it again. A streaming query needs the option ``journal.path``, which writes its tuples down
-    and replays them from there, or ``delivery.guarantee=best-effort``, which replays nothing. If the outside world can
-    be read again, write a ``PartitionedSpout``.
+    and replays them from there, or ``delivery.guarantee=best-effort``, which replays nothing. If your source can be
+    read again, write a ``PartitionedSpout``.
 
     Example:
         >>> class Greeting(Spout):
@@ -33,10 +33,10 @@ class Spout(Component, SpoutBase):
     # The engine's: its retries and dead letters; None outside of a topology.
     _pystorm_retries: Any = None
     _pystorm_outage: Any = None
-    _pystorm_opens_source = True  # else `open` says nothing of whether the source answers
+    _pystorm_opens_source = True  # False: `open` says nothing about whether the source answers
 
     def next_tuple(self) -> Any:
-        """Emits zero or more tuples; must not block, as other components may share its thread.
+        """Emits zero or more tuples; must not block, because other components may share its thread.
 
         Returns:
             Any: False if the micro-batch gets nothing more from this spout. Anything else without an emit says that
@@ -45,8 +45,8 @@ class Spout(Component, SpoutBase):
         raise MethodMissingError(f"{type(self).__name__} must define next_tuple()", code="PYSTORM_INVALID_COMPONENT")
 
     def _pystorm_notes(self) -> str:
-        """JSON text: where the spout is behind what this micro-batch has emitted. ``over``: its source had nothing more
-        then."""
+        """Returns JSON text: where the spout is after the rows of this micro-batch. ``over``: its source then had
+        nothing more."""
         raise NotImplementedError
 
     def _pystorm_resume(self, notes: str | None) -> None:
@@ -69,10 +69,10 @@ class Spout(Component, SpoutBase):
         """This spout for a Topology.
 
         Args:
-            name (str): name of the component. Defaults to that of its attribute in the Topology.
+            name (str): name of the component. Defaults to its attribute's name in the Topology.
             par (int | dict[str, int]): tasks inside one Spark task, at least 1; or environment → tasks. Defaults to
                 the class's ``par``.
-            config (dict): configuration of this component alone, JSON. Defaults to the class's ``config``.
+            config (dict): configuration of this component only, JSON. Defaults to the class's ``config``.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.

@@ -1,8 +1,8 @@
 """Values in the states of keys: exactly of the declared type, whatever a bolt assigns.
 
-Spark's state store silently turns a value that is not exactly of its type into null or another number. So a value is
-converted here, as in a column (``cython_core.arrow.value_converter``), to what the next read returns, in a test and on
-Spark alike: ``7`` is ``7.0`` in a ``double`` at once. A value that cannot be converted is a Misfit.
+Spark's state store silently turns a value that is not exactly of its type into null or another number. So this module
+converts a value at once, as in a column (``cython_core.arrow.value_converter``), to what the next read returns, both in
+tests and on Spark: ``7`` is ``7.0`` in a ``double``. A value that cannot be converted is a Misfit.
 """
 
 import datetime
@@ -18,8 +18,8 @@ from cython_core.arrow.value_converter import Misfit, converter
 
 # Spark gives days as java.sql.Date, whose calendar lacks these ten.
 NO_DAYS = (datetime.date(1582, 10, 5), datetime.date(1582, 10, 14))
-# The same days of timestamps, and those near the ends of Python's calendar, in any time zone: datetime.fromtimestamp,
-# which PySpark reads them with, looks a day ahead and back.
+# The same days for timestamps, and those near the ends of Python's calendar, in any time zone: PySpark reads them with
+# datetime.fromtimestamp, which looks a day ahead and back.
 NO_TIMES = (
     datetime.datetime(1582, 10, 4, tzinfo=datetime.UTC),
     datetime.datetime(1582, 10, 16, tzinfo=datetime.UTC),
@@ -50,7 +50,7 @@ def values_of(type: pa.DataType) -> StateValues:
         if is_exact(value):
             return value
         plain = convert(value)
-        if plain is None:  # pandas.NA and its like
+        if plain is None:  # pandas.NA and the like
             return None
         found = read(plain)
         # The bolt may have kept its list or dict to change it in place.
@@ -92,7 +92,7 @@ def _reader(type: pa.DataType) -> Callable[[Any], Any]:
 
 
 def _scaled(type: pa.DataType) -> Callable[[Any], Any]:
-    """Decimals of the type's scale: Spark may give one that is close to zero with more digits, -9.00E-10 for -9E-10."""
+    """Decimals of the type's scale: Spark may give one close to zero with more digits, -9.00E-10 for -9E-10."""
     unit = Decimal((0, (1,), -type.scale))
 
     def read(value: Decimal) -> Decimal:
@@ -149,7 +149,7 @@ def _day(type: pa.DataType) -> Callable[[Any], Any]:
 
 
 def _exactly(type: pa.DataType) -> Callable[[Any], bool]:
-    """Whether a value surely is what would be read again: most are, and converting them would cost more."""
+    """Whether a value is certain to be read unchanged: most are, and converting them would cost more."""
     kinds = pa.types
     if kinds.is_integer(type):
         high = (1 << (type.bit_width - 1)) - 1

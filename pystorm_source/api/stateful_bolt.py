@@ -14,17 +14,16 @@ from pystorm_source.errors.door import door
 class StatefulBolt(Bolt):
     """A bolt that keeps a state for each key, exactly once: ``self.state`` in ``process``.
 
-    It stands behind a fields grouping, whose fields are the key, and runs with ``scope="cluster"`` alone: Spark's state
-    store keeps the states, and its checkpoint goes with them (docs/STAGES.md). A tuple that fails has changed nothing
-    when it is processed again. Bolts behind it are a stage of their own, so that what fails there is not counted twice
-    here.
+    It needs a fields grouping, whose fields are the key, and ``scope="cluster"``: Spark's state store keeps the states,
+    together with its checkpoint (docs/STAGES.md). When a failed tuple is processed again, its first attempt has changed
+    nothing. Bolts after it form another stage, so a tuple that fails there is not counted twice here.
 
     A bolt that defines ``process_timer(key)`` has a timer for each key.
 
     Attributes:
-        state_fields (list[str]): what is kept of each key: names and types as Spark writes them.
-        state_ttl_secs (float | None): seconds after which a key that was not changed is forgotten. Costs: Spark runs a
-            micro-batch after the other then, with or without rows. None: never.
+        state_fields (list[str]): what is kept for each key: names and types as Spark writes them.
+        state_ttl_secs (float | None): seconds after which an unchanged key is forgotten. Costs: Spark then runs one
+            micro-batch after another, with or without rows. None: never.
 
     Example:
         >>> from pystorm_source import Grouping
@@ -51,7 +50,7 @@ class StatefulBolt(Bolt):
     @door
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        # Not of its own dictionary: a mixin may have it.
+        # Not only from the class's dictionary: a mixin may have it.
         own = next(base.__dict__["process"] for base in cls.__mro__ if "process" in base.__dict__)
         if own is not StatefulBolt.process and getattr(own, "_pystorm_with_state", None) is not own:
             cls.process = _with_state(own)  # type: ignore[assignment, method-assign]
@@ -71,12 +70,12 @@ class StatefulBolt(Bolt):
     def process_timer(self, key: Any) -> None:
         """Called when a key's timer is due, in a micro-batch that begins after that time, with or without rows.
 
-        ``self.state`` is the key's, and the timer is not set any more. What is emitted is anchored to the timer: if it
-        fails, or this raises, it comes again as a tuple does, and the state is as it was. ``self.state.clear()``
-        forgets the key. A bolt that defines this has Spark run one micro-batch after the other, with or without rows.
+        ``self.state`` is the key's, and the timer is no longer set. Emits are anchored to the timer: if it fails, or
+        this raises, it comes again as a tuple does, and the state is as it was. ``self.state.clear()`` forgets the key.
+        A bolt that defines this makes Spark run one micro-batch after another, with or without rows.
 
         Args:
-            key (tuple): the values of the key; by name, too: those that ``Grouping.fields`` of the first input has.
+            key (tuple): the values of the key, also by name: the names in ``Grouping.fields`` of the first input.
 
         Example:
             >>> from pystorm_source import Grouping
@@ -101,18 +100,18 @@ class StatefulBolt(Bolt):
 
     def set_timer(self, seconds: float) -> None:
         """In ``process`` and ``process_timer``: has ``process_timer`` called for this key later. A key has one timer:
-        set again, it is due at the new time alone.
+        if you set it again, only the new time counts.
 
         Args:
             seconds (float): from the beginning of the micro-batch; timers are due at whole seconds, never early.
 
         Raises:
-            ArgumentError: seconds that are none, a bolt without ``process_timer``, or no tuple is processed now.
+            ArgumentError: invalid seconds, a bolt without ``process_timer``, or no tuple is processed now.
         """
         self._of_run("set_timer()").set_timer(seconds)
 
     def cancel_timer(self) -> None:
-        """In ``process`` and ``process_timer``: this key's timer is not set any more.
+        """In ``process`` and ``process_timer``: cancels this key's timer.
 
         Raises:
             ArgumentError: a bolt without ``process_timer``, or no tuple is processed now.
@@ -132,8 +131,8 @@ class StatefulBolt(Bolt):
 
         Args:
             tup (Tuple | str): the tuple, or its id.
-            error (BaseException): as of ``Bolt.fail``. Defaults to None.
-            retry (bool): as of ``Bolt.fail``. Defaults to True.
+            error (BaseException): as in ``Bolt.fail``. Defaults to None.
+            retry (bool): as in ``Bolt.fail``. Defaults to True.
         """
         if self._pystorm_states is not None:
             self._pystorm_states.fail(tup)

@@ -14,7 +14,7 @@ class Stream:
 
     Attributes:
         fields (tuple[str, ...]): the names.
-        types (tuple[str | None, ...]): their Spark DDL types; None for a name alone.
+        types (tuple[str | None, ...]): their Spark DDL types; None for a name without a type.
 
     Args:
         fields (list[str]): names, or names and Spark DDL types: "word", "word string", "word: string". Defaults to

@@ -11,7 +11,7 @@ class TicklessBatchingBolt(BatchingBolt):
     also processed when the micro-batch ends.
 
     Attributes:
-        secs_between_batches (float): seconds from one processing of the batches to the next. Defaults to 2.
+        secs_between_batches (float): seconds after which batches are processed again. Defaults to 2.
 
     Example:
         >>> from pystorm_source.testing import PAUSE, ScriptedSpout, run_topology

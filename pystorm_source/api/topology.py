@@ -167,7 +167,7 @@ class Topology:
     def subscriptions(cls, spec: ComponentSpec) -> tuple[Subscription, ...]:
         """The subscriptions of a component of this topology, each stream once.
 
-        A grouping that was not given is DIRECT for a direct stream, else SHUFFLE.
+        Without a grouping, a direct stream gets DIRECT, any other stream SHUFFLE.
 
         Args:
             spec (ComponentSpec): a component of this topology.
@@ -244,7 +244,7 @@ class Topology:
             source (GlobalStreamId): the stream.
 
         Returns:
-            ComponentSpec | None: None if there is none.
+            ComponentSpec | None: None if there is no such component.
         """
         wanted = source.component
         if isinstance(wanted, ComponentSpec):
@@ -272,7 +272,7 @@ class Topology:
 
     @classmethod
     def _repr_svg_(cls) -> str | None:
-        """Asked by a notebook whose cell ends in a topology, as is the next one."""
+        """A notebook whose cell ends in a topology calls it, like the next one."""
         return cls._drawing.svg(cls) if cls._drawing is not None and cls.specs else None
 
     @classmethod

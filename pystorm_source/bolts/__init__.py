@@ -1,4 +1,4 @@
-"""Ready-made bolts of columns; their work is pyarrow's."""
+"""Ready-made bolts that work on columns, with pyarrow."""
 
 from pystorm_source.bolts.combiner import CombinerBolt
 from pystorm_source.bolts.filter import FilterBolt

@@ -1,4 +1,4 @@
-"""Aggregates by key, of which several can be combined to one: pyarrow's ``group_by``, with Spark's types and rules."""
+"""Aggregates by key that can be combined further: pyarrow's ``group_by``, with Spark's types and rules."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ FUNCTIONS = ("count", "sum", "min", "max")
 _LONGEST_LONG = 2**63
 _LONGEST_DECIMAL = 38
 _ROOM = 10
-"""Digits that a sum of decimals has more than its values, as Spark's."""
+"""Digits that a sum of decimals has more than its values, as in Spark."""
 
 
 class Aggregate(NamedTuple):
-    """A column of the result. ``column``: None of a count of rows."""
+    """A column of the result. ``column``: None for a count of rows."""
 
     name: str
     function: str
@@ -64,7 +64,7 @@ def _refused(what: str, value: object) -> ArgumentError:
 
 
 class Aggregation:
-    """Of columns with this schema. Raises SchemaError if pyarrow does not group or aggregate by their types."""
+    """Aggregates columns of this schema. Raises SchemaError if pyarrow cannot group or aggregate their types."""
 
     def __init__(self, by: Sequence[str], aggregates: Sequence[Aggregate], schema: pa.Schema):
         self.by = list(by)
@@ -86,7 +86,7 @@ class Aggregation:
             ) from None
 
     def of(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        """One row for each key. Raises ValueError for a sum that its type does not hold."""
+        """Returns one row for each key. Raises ValueError for a sum that does not fit its type."""
         grouped = self._grouped(pa.Table.from_batches([batch.select(self.columns) for batch in batches]))
         arrays = []
         for name, column, field in zip(grouped.column_names, grouped.columns, self.schema, strict=True):
@@ -104,7 +104,7 @@ class Aggregation:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _grouped(self, table: pa.Table) -> pa.Table:
-        # Under names of their own: of a column `a_sum` and a sum of `a` pyarrow makes the same.
+        # Under new names, because pyarrow gives a column `a_sum` and a sum of `a` the same name.
         columns: dict[str, Any] = {f"k{i}": table[name] for i, name in enumerate(self.by)}
         calls: list[tuple[Any, str]] = []
         made = list(columns)
@@ -122,7 +122,7 @@ class Aggregation:
                 calls.append((f"n{i}", "any"))
         if not columns:
             columns["rows"] = pa.nulls(table.num_rows)
-        # Order: by one thread, so that the rows come in the same order each time. Other cores are other tasks'.
+        # Order: one thread, so that the rows have the same order each time. Other cores belong to other tasks.
         grouped = pa.table(columns).group_by(list(columns)[: len(self.by)], use_threads=False).aggregate(calls)
         results = []
         for i, name in enumerate(made):

@@ -27,21 +27,21 @@ class CombinerBolt(DerivedBolt):
     Put it last, and let Spark aggregate what it emits: ``groupBy(...).agg(sum("count"))``. Less data crosses Spark's
     shuffle, and the sums are exact: a row is acked with the row that has its sum.
 
-    Trap: the rows are *partial*: a key has one from each task and range of the micro-batch, and from each time that so
-    much is held. Sum counts and sums, take the least of ``min``, the greatest of ``max``; an average is sum by count.
+    Trap: the rows are *partial*: a key has one from each task and range of the micro-batch, and one each time a bound
+    is reached. Sum counts and sums, take the least ``min`` and the greatest ``max``; an average is sum / count.
 
-    Nulls are a key of their own; sum, min and max leave null values out, and are null where there are no others, as
-    Spark's. A sum of ints is a long, of floats a double whose last digits depend on how rows were cut into batches.
+    As in Spark, null is a key; sum, min and max leave nulls out, and are null if there is nothing else. A sum of ints
+    is a long; a sum of floats is a double whose last digits depend on how rows were cut into batches.
 
     Attributes:
         by (list[str]): the key: columns of any type but list, map and struct. Defaults to (): one key for all rows.
         aggregates (dict[str, str | tuple[str, str]]): name → ``(column, function)``, one of count (values that are not
             null), sum, min and max; or ``"count"``, of rows. Defaults to {"count": "count"}.
-        max_rows (int): rows held at which they are combined at once. Defaults to 4,194,304 (2^22).
-        max_bytes (int): bytes held at which they are. Defaults to 67,108,864 (64 MiB).
+        max_rows (int): waiting rows are combined as soon as there are this many. Defaults to 4,194,304 (2^22).
+        max_bytes (int): or as soon as they have this many bytes. Defaults to 67,108,864 (64 MiB).
 
     Raises:
-        SchemaError: by ``spec``, a column that no input has, or a type that is not grouped or aggregated.
+        SchemaError: by ``spec``, a column that an input does not have, or a type that is not grouped or aggregated.
         ArgumentError: by ``spec``, an unknown function, or a bound below 1.
 
     Example:
@@ -76,7 +76,7 @@ class CombinerBolt(DerivedBolt):
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> ComponentSpec:
-        """This bolt for a Topology. What is not given is the class's.
+        """This bolt for a Topology. Arguments that are left out are the class's.
 
         Args:
             name (str): as in ``Bolt.spec``.
@@ -85,8 +85,8 @@ class CombinerBolt(DerivedBolt):
             config (dict): as in ``Bolt.spec``.
             by (list[str]): the columns of the key.
             aggregates (dict[str, str | tuple[str, str]]): name → ``(column, function)``, or ``"count"``.
-            max_rows (int): rows held at which they are combined at once, at least 1.
-            max_bytes (int): bytes held at which they are, at least 1.
+            max_rows (int): waiting rows are combined as soon as there are this many, at least 1.
+            max_bytes (int): or as soon as they have this many bytes, at least 1.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
@@ -94,7 +94,7 @@ class CombinerBolt(DerivedBolt):
         Raises:
             ArgumentError: an unknown function, or a bound below 1.
             ArgumentTypeError: an argument of another type.
-            SchemaError: a column that no input has, or a type that is not grouped or aggregated.
+            SchemaError: a column that an input does not have, or a type that is not grouped or aggregated.
         """
         chosen = {
             "combiner.by": by if by is None or isinstance(by, str) else list(by),
@@ -131,7 +131,7 @@ class CombinerBolt(DerivedBolt):
         return [f"{field.name} {declared.get(field.name) or ddl_of(field.type)}" for field in schema]
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
-        """Begins with nothing held. A subclass that overrides it calls it.
+        """Begins without rows. A subclass that overrides it must call it.
 
         Raises:
             ArgumentError: an unknown function.
@@ -145,7 +145,7 @@ class CombinerBolt(DerivedBolt):
         self._aggregation: Aggregation | None = None
 
     def process_batch(self, batch: pa.RecordBatch) -> None:
-        """Holds the batch. What comes again after a fail is combined by itself, so that it fails no other row."""
+        """Keeps the batch. One that comes again after a fail is combined by itself, so that it fails no other row."""
         if self._held.comes_again(batch):
             self._emit_combined([batch])
             self.ack(batch)
@@ -157,7 +157,7 @@ class CombinerBolt(DerivedBolt):
             self._combine()
 
     def process_tick(self, tup: Any) -> None:
-        """Combines what is held, at the end of the range and at other ticks."""
+        """Combines the waiting rows, at the end of the range and at other ticks."""
         self._combine()
 
     def _combine(self) -> None:

@@ -1,7 +1,7 @@
 """A bolt whose outputs follow from its inputs.
 
 spec(inputs=[sales], …) ──► the columns that the inputs declare ──► _derived(columns) ──► the streams of the spec
-                                 (again when the topology is compiled, as a subclass of it may replace inputs)
+                                 (again when the topology is compiled, because a subclass of it may replace inputs)
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,19 +19,19 @@ from pystorm_source.types.arrow import ddl_of, field_type
 
 
 class Columns(NamedTuple):
-    """What a bolt gets: ``schema`` of Arrow, and the types as they were declared."""
+    """The columns that a bolt gets: their Arrow ``schema``, and their types as declared."""
 
     schema: pa.Schema
     ddl: Mapping[str, str]
 
 
 class DerivedBolt(ArrowBolt):
-    """Of the streams that it subscribes to it needs the types. A class that declares ``outputs`` keeps them."""
+    """Its outputs follow from the types of the streams that it subscribes to, unless the class declares ``outputs``."""
 
     @classmethod
     def _having(cls, attribute: str, value: Any) -> type[Self]:
-        """This class if the value is None, else one that has it, which travels to tasks with it: an expression is no
-        JSON, as a configuration is."""
+        """Returns this class if the value is None, otherwise a subclass with the value, to take it to the tasks: an
+        expression is not JSON, so no configuration can."""
         if value is None:
             return cls
         return type(cls.__name__, (cls,), {attribute: value, "__module__": cls.__module__})
@@ -43,12 +43,12 @@ class DerivedBolt(ArrowBolt):
 
     @classmethod
     def _derived(cls, columns: Columns, config: Mapping[str, Any]) -> list[str]:
-        """The fields of its output, names and types. Raises SchemaError if these columns do not give it."""
+        """The fields of its output, names and types. Raises SchemaError if they cannot be made from these columns."""
         raise NotImplementedError
 
     @classmethod
     def _with_outputs(cls, spec: ComponentSpec) -> ComponentSpec:
-        """The spec, with outputs as they follow from its inputs. Raises SchemaError and TopologyError."""
+        """The spec, with the outputs that follow from its inputs. Raises SchemaError and TopologyError."""
         inputs = []
         for source, _ in spec.subscriptions:
             if not isinstance(source.component, ComponentSpec):
@@ -75,7 +75,7 @@ class DerivedBolt(ArrowBolt):
         """Compares the outputs with those that follow from these inputs.
 
         Raises:
-            SchemaError: they differ, or an input has not the columns that the bolt needs.
+            SchemaError: they differ, or an input does not have the columns that the bolt needs.
         """
         fields = Stream(cls._fields(spec, list(inputs)))
         declared = spec.stream("default")

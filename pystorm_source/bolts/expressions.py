@@ -15,20 +15,20 @@ def filtered(table: pa.Table, condition: pc.Expression) -> pa.Table:
 
 
 def projected(table: pa.Table, columns: Mapping[str, pc.Expression]) -> pa.Table:
-    """For each expression a column."""
+    """A column for each expression."""
     return _run(table, acero.Declaration("project", acero.ProjectNodeOptions(list(columns.values()), list(columns))))
 
 
 def _run(table: pa.Table, step: acero.Declaration) -> pa.Table:
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
-    # Order: one thread keeps the order of the rows. The task has one core, and others are other tasks'.
+    # Order: one thread keeps the order of the rows. The task has one core; the others belong to other tasks.
     return acero.Declaration.from_sequence([source, step]).to_table(use_threads=False)
 
 
 def refused(error: Exception, what: str, expression: object, schema: pa.Schema) -> SchemaError:
-    """What pyarrow says of an expression that these columns do not give."""
+    """The error of pyarrow for an expression that does not fit these columns."""
     columns = ", ".join(f"{field.name} {field.type}" for field in schema)
-    first = said(error, 300).partition("\n")[0]  # behind it come the columns, one a line
+    first = said(error, 300).partition("\n")[0]  # the columns follow, one a line
     return SchemaError(
         f"{what} cannot be computed of the columns {columns} ({first}): change it, or cast its columns. "
         f"Given: {given(expression)}",

@@ -13,14 +13,14 @@ from pystorm_source.errors import ArgumentTypeError, given
 
 
 class FilterBolt(DerivedBolt):
-    """Emits the rows for which a condition is true, as Spark's ``filter``: a null is not true. Its columns are those
-    of its inputs, which have the same ones.
+    """Emits the rows for which a condition is true, like Spark's ``filter``: a null is not true. All its inputs must
+    have the same columns, which it emits.
 
     Attributes:
         condition (pyarrow.compute.Expression): of the columns by name. Defaults to None: ``spec`` gives it.
 
     Raises:
-        SchemaError: by ``spec``, a column that no input has, or a condition that its types do not give.
+        SchemaError: by ``spec``, a column that the inputs do not have, or a condition that does not fit their types.
 
     Example:
         >>> import pyarrow.compute as pc
@@ -60,7 +60,7 @@ class FilterBolt(DerivedBolt):
 
         Raises:
             ArgumentTypeError: no condition, or one of another type.
-            SchemaError: a column that no input has, or a condition that its types do not give.
+            SchemaError: a column that the inputs do not have, or a condition that does not fit their types.
         """
         made = cls._having("condition", condition)
         chosen = made.condition

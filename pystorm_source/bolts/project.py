@@ -13,15 +13,15 @@ from pystorm_source.errors import ArgumentTypeError, given
 
 
 class ProjectBolt(DerivedBolt):
-    """Emits columns that are chosen, renamed or computed, as Spark's ``select``. Row by row: none is left out.
+    """Emits chosen, renamed or computed columns of every row, like Spark's ``select``.
 
     Attributes:
         columns (list[str] | dict[str, str | pyarrow.compute.Expression]): names of columns; or name → another column,
             or an expression of columns. Defaults to None: ``spec`` gives it.
 
     Raises:
-        SchemaError: by ``spec``, a column that no input has, an expression that its types do not give, or a result of
-            a type that Spark does not have.
+        SchemaError: by ``spec``, a column that an input does not have, an expression that does not fit the types, or a
+            result of a type that Spark does not have.
 
     Example:
         >>> import pyarrow.compute as pc
@@ -62,9 +62,9 @@ class ProjectBolt(DerivedBolt):
             ComponentSpec: what an attribute of the Topology is set to.
 
         Raises:
-            ArgumentTypeError: no columns, or what is none.
-            SchemaError: a column that no input has, an expression that its types do not give, or a result of a type
-                that Spark does not have.
+            ArgumentTypeError: no columns, or something other than columns.
+            SchemaError: a column that an input does not have, an expression that does not fit the types, or a result of
+                a type that Spark does not have.
         """
         made = cls._having("columns", columns)
         made._expressions()
@@ -111,7 +111,7 @@ class ProjectBolt(DerivedBolt):
         """Looks the columns up.
 
         Raises:
-            ArgumentTypeError: no columns, or what is none.
+            ArgumentTypeError: no columns, or something other than columns.
         """
         self._columns = self._expressions()
 

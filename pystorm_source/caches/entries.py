@@ -16,15 +16,15 @@ from pystorm_source.options.redis_url import refused_url, shown_url
 logger = logging.getLogger("pystorm.worker")
 
 AWAY_SECONDS = 1.0
-"""Seconds for which a Redis that did not answer is not asked. Longer: calls are made that it would save. Shorter: each
-look-up waits for a server that is away."""
+"""Seconds for which a Redis that did not answer is not asked. Longer: calls are made that it would save. Shorter: more
+look-ups wait for a server that is down."""
 DEADLINE_SECONDS = 2.0
 """Seconds to connect, and seconds for an answer, unless the URL says otherwise (``?socket_timeout=5``). Longer: tuples
-wait for a server that is away. Shorter: a busy one is taken for one that is away."""
+wait for a server that is down. Shorter: a busy server counts as down."""
 
 
 class Entry(NamedTuple):
-    """``fresh_until``: the time from which it is asked for again; ``kept_until``: from which it is gone."""
+    """A value, which is asked for again from ``fresh_until`` on, and is gone from ``kept_until`` on."""
 
     value: Any
     fresh_until: float
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 class MemoryEntries:
-    """Up to ``size`` entries; the least recently used one leaves first. Its owner's lock is held."""
+    """Up to ``size`` entries; the least recently used one leaves first. Callers have the owner's lock."""
 
     def __init__(self, size: int):
         self._size = size
@@ -42,22 +42,22 @@ class MemoryEntries:
         self.count = self._entries.__len__
 
     def put(self, key: Any, entry: Entry) -> None:
-        """As the one used last."""
+        """Stores the entry as the one used last."""
         self._entries[key] = entry
         self._entries.move_to_end(key)
         if len(self._entries) > self._size:
             self._entries.popitem(last=False)
 
     def drop(self, key: Any) -> None:
-        """Its time is over."""
+        """Removes an entry whose time is over."""
         self._entries.pop(key, None)
 
 
 class RedisEntries:
-    """Entries that all processes share which name the same cache at the same Redis. Times are ``clock.wall``'s.
+    """The entries of all processes that name the same cache at the same Redis. Times are ``clock.wall``'s.
 
     Blocking; any thread. A Redis that does not answer has no entries: calls are made, and a warning says so. Raises
-    OptionError if the package redis is missing, or does not know what the URL says.
+    OptionError if the package redis is missing, or does not understand the URL.
     """
 
     def __init__(self, settings: CacheSettings, clock: Clock):
@@ -84,12 +84,12 @@ class RedisEntries:
         found = self._asked("get", self._name(key))
         try:
             entry = None if found is None else msgspec.msgpack.decode(found, type=Entry)
-        except msgspec.MsgspecError:  # something else lies there
+        except msgspec.MsgspecError:  # something else is stored there
             return None
         return entry if entry is not None and self._clock.wall() < entry.kept_until else None
 
     def put(self, key: Any, entry: Entry) -> Entry:
-        """Returns the entry as others read it: plain data. Raises ArgumentTypeError for a value that is none."""
+        """Returns the entry as others read it: plain data. Raises ArgumentTypeError for any other value."""
         try:
             packed = msgspec.msgpack.encode(entry)
         except (TypeError, ValueError, OverflowError) as error:
@@ -115,7 +115,7 @@ class RedisEntries:
         return f"pystorm:cache:{{{self._settings.name}}}:{msgspec.json.encode(key).decode()}"
 
     def _asked(self, command: str, *arguments: Any, **options: Any) -> Any:
-        """What Redis answers; None if it does not, or did not a moment ago."""
+        """Returns the answer of Redis; None if it does not answer, or did not a moment ago."""
         if self._clock.monotonic() < self._away_until:
             return None
         try:

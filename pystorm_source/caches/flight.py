@@ -1,12 +1,12 @@
-"""The one call for a key that is under way, and those that wait for it.
+"""The one call for a key that is in flight, and its waiters.
 
 ::
 
-    get(key) ─▶ makes the call, as its own ──────▶ it returns: all have the value, or its exception
-    get(key) ─▶ waits ──┐                      └─▶ it is cancelled: those that wait ask again, and one of them calls
+    get(key) ─▶ makes the call itself ───────────▶ it returns: all have the value, or its exception
+    get(key) ─▶ waits ──┐                      └─▶ it is cancelled: the waiters ask again, and one of them calls
     get(key) ─▶ waits ──┘
 
-While the call waits for a permit of a rate limit, the time of those that wait for it does not run either.
+While the call waits for a permit of a rate limit, the time of its waiters does not run either.
 
 Threading law: any thread calls it.
 """
@@ -23,20 +23,20 @@ class Waiter(Protocol):
     """One that waits for a call. Any thread calls it."""
 
     def wake(self) -> None:
-        """There is an answer, or it is to ask again."""
+        """There is an answer, or it must ask again."""
 
     def pause(self) -> None:
         """The call waits for the engine: the waiter's time does not run."""
 
     def resume(self) -> None:
-        """The call goes on: the waiter's time begins anew."""
+        """The call goes on: the waiter's time starts again, from zero."""
 
 
 class Flight:
-    """A call for ``key`` of the cache ``name``, made by this thread. ``task``: that of asyncio, None for a thread's.
+    """A call for ``key`` of the cache ``name``, made by this thread. ``task``: its asyncio task; None if it blocks.
 
     ``entry``: the answer; ``error``: its exception; ``stale``: the entry that is served while the call goes on.
-    ``is_over`` without an answer and an exception: the call was given up.
+    ``is_over`` without an answer or an exception: the call was given up.
     """
 
     def __init__(self, name: str, key: Any, task: "asyncio.Task[Any] | None"):
@@ -60,7 +60,7 @@ class Flight:
 
     @property
     def has_answer(self) -> bool:
-        """Whether those that wait can go on."""
+        """Whether its waiters can go on."""
         return self.is_over or self.stale is not None
 
     def is_inside(self, name: str, key: Any) -> bool:
@@ -73,7 +73,7 @@ class Flight:
         return False
 
     def join(self, waiter: Waiter) -> None:
-        """It is woken when there is an answer, perhaps at once."""
+        """Wakes the waiter when there is an answer, perhaps at once."""
         with self._lock:
             if not self.has_answer:
                 self._waiters.append(waiter)
@@ -83,18 +83,18 @@ class Flight:
         waiter.wake()
 
     def leave(self, waiter: Waiter) -> None:
-        """It waits no longer."""
+        """The waiter waits no longer."""
         with self._lock:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
     def serve(self, stale: Entry) -> None:
-        """Those that wait go on with an old value, and so do those to come, until the call ends."""
+        """Lets all waiters go on with an old value, and later ones, too, until the call ends."""
         self.stale = stale
         self._wake()
 
     def end(self, entry: Entry | None, error: Exception | None) -> None:
-        """The call has ended; neither: it was given up."""
+        """The call has ended; without entry and error, it was given up."""
         self.entry, self.error, self.is_over = entry, error, True
         self._wake()
 
@@ -126,4 +126,4 @@ class Flight:
 
 
 leading: ContextVar[Flight | None] = ContextVar("pystorm_flight", default=None)
-"""The call for a key in whose context the caller runs: ``Limit`` pauses those that wait for it."""
+"""The call for a key in whose context the caller runs: ``Limit`` pauses its waiters."""

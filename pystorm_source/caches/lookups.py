@@ -1,12 +1,12 @@
-"""What one task has asked of its caches."""
+"""The look-ups of one task in its caches."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
 class CacheCounts(NamedTuple):
-    """Since the task began. ``hits``: look-ups that made no call; ``misses``: calls for what was not there;
-    ``refreshes``: calls for what was stale; ``entries``: now in the process."""
+    """Counts since the task began. ``hits``: look-ups that made no call; ``misses``: calls for missing values;
+    ``refreshes``: calls for stale ones; ``entries``: now in the process."""
 
     hits: int = 0
     misses: int = 0
@@ -15,13 +15,13 @@ class CacheCounts(NamedTuple):
 
     @property
     def lookups(self) -> int:
-        """Of all kinds; without those that waited for a call that has failed."""
+        """Look-ups of all kinds, except those that waited for a call that failed."""
         return self.hits + self.misses + self.refreshes
 
 
 class Lookups:
-    """Those of one task in one cache, written under the cache's lock or by the thread that makes a call. ``entries``:
-    how many the cache has in this process."""
+    """The look-ups of one task in one cache, written under the cache's lock or by the thread that makes a call.
+    ``entries``: how many the cache has in this process."""
 
     __slots__ = ("entries", "hits", "misses", "refreshes")
 
@@ -30,12 +30,12 @@ class Lookups:
         self.hits = self.misses = self.refreshes = 0
 
     def look(self) -> CacheCounts:
-        """Now, from any thread."""
+        """The counts now. Any thread may call it."""
         return CacheCounts(self.hits, self.misses, self.refreshes, self.entries())
 
 
 class TaskLookups:
-    """Those of one task, by the name of a cache."""
+    """The look-ups of one task, by the name of a cache."""
 
     def __init__(self) -> None:
         self._known: dict[str, Lookups] = {}
@@ -46,13 +46,13 @@ class TaskLookups:
         return type(None), ()
 
     def of(self, name: str, entries: Callable[[], int]) -> Lookups:
-        """Those in the cache of that name. ``entries``: as of ``Lookups``."""
+        """The look-ups in the cache of that name. ``entries``: as in ``Lookups``."""
         return self._known.get(name) or self._known.setdefault(name, Lookups(entries))
 
     def report(self, counts: Mapping[str, tuple[int, int, int, int]]) -> None:
-        """What the task's child process has counted so far."""
+        """Takes the counts that the task's child process has so far."""
         self._reported = {name: CacheCounts(*each) for name, each in counts.items()}
 
     def look(self) -> dict[str, CacheCounts]:
-        """Now, from any thread. Guarantee: a copy is made at once, while another thread may ask the first cache."""
+        """The counts now. Any thread may call it: the copy is atomic, even while another thread asks a new cache."""
         return {**self._reported, **{name: each.look() for name, each in self._known.copy().items()}}

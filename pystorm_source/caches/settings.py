@@ -7,14 +7,14 @@ from pystorm_source.options.duration import parse_duration
 from pystorm_source.options.redis_url import check_redis_url, shown_url
 
 SIZE = 10_000
-"""Entries of a cache that names no size. More: one with large values fills the memory of a task. Fewer: it misses."""
+"""Entries of a cache without a size. More: large values fill the memory of a task. Fewer: it misses."""
 LONGEST_NAME = 200
 """Characters of a name. More: it is cut in records. Fewer: names that explain themselves are refused."""
 
 
 class CacheSettings(NamedTuple):
-    """``ttl``, ``missing_ttl``, ``stale``: seconds. ``missing``: exceptions of a call that say that there is no value.
-    ``redis``: its URL; empty for a cache in the process."""
+    """``ttl``, ``missing_ttl``, ``stale``: seconds. ``missing``: exceptions of a call which mean that there is no
+    value. ``redis``: its URL; empty for a cache in the process."""
 
     name: str
     ttl: float

@@ -1,4 +1,4 @@
-"""A cache of one process: its entries and the calls for them that are under way.
+"""A cache of one process: its entries and the calls for them that are in flight.
 
 Threading law: any thread calls it.
 """
@@ -15,7 +15,7 @@ from pystorm_source.clock import Clock
 from pystorm_source.errors import ArgumentTypeError, given
 
 ABSENT: Final[Any] = object()
-"""In the place of a value: there is none."""
+"""In place of a value: there is no value yet."""
 
 
 class SharedCache:
@@ -25,7 +25,7 @@ class SharedCache:
         self.settings = settings
         self._near = MemoryEntries(settings.size)
         self.far = RedisEntries(settings, clock) if settings.redis else None
-        # Processes share the wall clock alone.
+        # The wall clock is the only one that processes share.
         self._now = clock.wall if settings.redis else clock.monotonic
         self._flights: dict[Any, Flight] = {}
         self._lock = Lock()
@@ -35,17 +35,17 @@ class SharedCache:
         return self._near.count()
 
     def find(self, key: Any, lookups: Lookups) -> Any:
-        """The value, if it needs no call and no wait; else ABSENT. Raises ArgumentTypeError for a key that is none."""
+        """Returns the value, or ABSENT if that takes a call or a wait. Raises ArgumentTypeError for an invalid key."""
         with self._lock:
             return self._find(key, lookups)
 
     def ask(
         self, key: Any, lookups: Lookups, task: "asyncio.Task[Any] | None" = None
     ) -> tuple[Any, Flight | None, bool]:
-        """As ``find``; or else the flight, and whether the caller makes its call and does not wait for it. ``task``: of
-        a caller that does not block its thread.
+        """As ``find``. Without a value, returns the flight, and whether the caller must make its call, not wait for it.
+        ``task``: of a caller that does not block its thread.
 
-        A thread in which the call for a key is made cannot wait for it: it makes another one.
+        A thread that makes the call for a key cannot wait for it: it makes another one.
         """
         with self._lock:
             found = self._find(key, lookups)
@@ -62,8 +62,8 @@ class SharedCache:
             return ABSENT, made, True
 
     def found(self, flight: Flight, entry: Entry | None, lookups: Lookups) -> Any:
-        """What the far entries have for a flight that the caller makes: the value, which ends it, or ABSENT: a call is
-        to be made."""
+        """Takes what the far entries have for the caller's flight. Returns the value, which ends the flight, or ABSENT:
+        the caller must make the call."""
         if entry is not None and self._now() < entry.fresh_until:
             lookups.hits += 1
             self.end(flight, entry)
@@ -73,14 +73,14 @@ class SharedCache:
         return ABSENT
 
     def entry_of(self, value: Any) -> Entry:
-        """Of what a call has returned just now; None: there is no value."""
+        """The entry for what a call has just returned; None: there is no value."""
         now, settings = self._now(), self.settings
         if value is None:
             return Entry(None, now + settings.missing_ttl, now + settings.missing_ttl)
         return Entry(value, now + settings.ttl, now + settings.ttl + settings.stale)
 
     def end(self, flight: Flight, entry: Entry | None = None, error: Exception | None = None) -> None:
-        """The caller's flight has ended: with an entry, which is kept, with an exception, or it was given up."""
+        """Ends the caller's flight: with an entry, which is kept, with an exception, or because it was given up."""
         with self._lock:
             if self._flights.get(flight.key) is flight:
                 del self._flights[flight.key]
@@ -89,7 +89,7 @@ class SharedCache:
         flight.end(entry, error)
 
     def answer(self, flight: Flight, lookups: Lookups) -> Any:
-        """What one that has waited for a flight gets. ABSENT: it asks again. Raises the exception of the call."""
+        """Returns what a waiter of the flight gets. ABSENT: it asks again. Raises the exception of the call."""
         if flight.error is not None:
             raise flight.error
         entry = flight.entry or flight.stale
@@ -117,7 +117,7 @@ class SharedCache:
         return ABSENT
 
     def _begin(self, flight: Flight, entry: Entry | None, lookups: Lookups) -> None:
-        """With the lock held: a call is made."""
+        """A call is made. The caller has the lock."""
         if entry is not None and self._now() < entry.kept_until:
             lookups.refreshes += 1
             flight.serve(entry)

@@ -21,7 +21,7 @@ class WorkerCaches:
         return type(None), ()
 
     def of(self, settings: CacheSettings) -> SharedCache:
-        """The one of that name. Raises ArgumentError if it has other settings, OptionError if it needs a package that
+        """The cache of that name. Raises ArgumentError if it has other settings, OptionError if it needs a package that
         is missing."""
         with self._lock:
             found = self._caches.get(settings.name)

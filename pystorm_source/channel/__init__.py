@@ -8,7 +8,7 @@
               ▼   ║
     driver  server: one thread, one port
 
-The room does not know what a report's counts are added up to (``counts/``).
+What a report's counts add up to is the business of ``counts/``.
 """
 
 __all__: list[str] = []

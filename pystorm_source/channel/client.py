@@ -1,6 +1,6 @@
-"""The way from a task's process to a runner: reports, answers and wishes for permits over one connection.
+"""Connects a task's process to a runner: reports, answers and requests for permits share one connection.
 
-The connection outlives the task. A forked process begins anew, with clients of its own.
+The connection outlives the task. A forked process starts with new clients.
 """
 
 from pystorm_source.channel.leases.lease_client import LeaseClient
@@ -13,7 +13,7 @@ from pystorm_source.clock import Clock, SystemClock
 
 
 class RunnerClient:
-    """``reports``, ``permits``: of this process, to and from one runner."""
+    """``reports``, ``permits``: this process's, to and from one runner."""
 
     def __init__(self, runner: Runner, clock: Clock | None = None):
         clock = clock or SystemClock()
@@ -30,5 +30,5 @@ _clients = ServerClients(RunnerClient)
 
 
 def client(runner: Runner) -> RunnerClient:
-    """That of this process. Called by the thread that runs the tasks; those not used for longest are closed."""
+    """Returns this process's client. Called by the thread that runs the tasks; closes those not used for longest."""
     return _clients.of(runner)

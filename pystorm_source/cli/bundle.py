@@ -23,7 +23,7 @@ from pystorm_source.records.record_folder import files_in, private_folders
 from pystorm_source.version import __version__
 
 VARIABLES = ("JAVA_HOME", "PYSPARK_", "PYSTORM_", "PYTHON", "SPARK_", "TMPDIR", "VIRTUAL_ENV")
-"""Beginnings of the names of environment variables that change how a query runs. Others are not looked at."""
+"""Prefixes of the environment variables that change how a query runs. Others are not read."""
 
 ABOUT = """\
 About a query of pystorm-source {version}: {stem}
@@ -70,7 +70,7 @@ def bundle(
         target = output or Path(f"{path.stem}.zip")
         contents = {name: text.encode() for name, text in _texts(path, options)}
         try:
-            # Only this user may read it: it is about rows.
+            # Only this user may read it, because it describes rows.
             handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
                 for name, content in contents.items():
@@ -85,7 +85,7 @@ def bundle(
 
 
 def _texts(path: Path, options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name → text of each file. Blocking: it asks tasks for two seconds, and starts interpreters to look at them."""
+    """Name → text of each file. Blocking: it asks tasks for two seconds, and starts interpreters to inspect them."""
     remember(options)
     remember(os.environ)
     lines = [_clean(json.loads(line)) for line in _lines(path)]
@@ -111,7 +111,7 @@ def _as_json(value: Any) -> str:
 
 
 def _clean(value: Any, key: str = "") -> Any:
-    """The value without secrets: those that a key marks, those that a text shows, and those of the options given."""
+    """Removes secrets: values under secret keys, secrets within texts, and secret values of the given options."""
     if isinstance(value, Mapping):
         return {inner: _clean(each, str(inner)) for inner, each in value.items()}
     if isinstance(value, list):
@@ -120,7 +120,7 @@ def _clean(value: Any, key: str = "") -> Any:
 
 
 def _lines(path: Path) -> list[bytes]:
-    """The lines of a record file that can be read; one that was cut off is passed over. Raises OptionError."""
+    """Returns the complete lines of a record file; skips any that were cut off. Raises OptionError."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -157,7 +157,7 @@ NO_OPTIONS = """\
 
 
 def _options_page(run: RecordedRun, files: Mapping[str, Any]) -> str:
-    """What the query was given, as its records have it, under ``query``; behind it the files, by name."""
+    """Prints the options from the query's records under ``query``, and each file under its name."""
     given = run.begin.options if run.begin is not None else {}
     known = {"query": given} if given else {}
     text = "" if given or files else NO_OPTIONS
@@ -185,7 +185,7 @@ def _options(files: list[Path]) -> dict[str, Any]:
 
 
 def _file_of(query: str) -> Path:
-    """The record file meant, the newest of several. Raises OptionError if there is none."""
+    """Returns the record file meant; of several, the newest. Raises OptionError if no file matches."""
     asked = Path(query)
     if query and asked.is_file():
         return asked

@@ -29,7 +29,7 @@ HOME = "pystorm_source.source.data_source"
 
 
 class Finding(NamedTuple):
-    """One thing looked at."""
+    """The result of one check."""
 
     item: str
     status: Literal["ok", "warn", "FAIL"]
@@ -66,7 +66,7 @@ def check(
 
 
 def findings() -> Iterator[Finding]:
-    """Looks at one thing after the other. Starts other interpreters, never a Spark session."""
+    """Checks one thing after the other. Starts other interpreters, never a Spark session."""
     here = ask(sys.executable)
     yield _python()
     yield _core()
@@ -77,7 +77,7 @@ def findings() -> Iterator[Finding]:
 
 
 def topology_findings(reference: str, environment: str = "") -> Iterator[Finding]:
-    """Checks a topology: whether it compiles, and whether it may do something unexpected. Nothing of it is run."""
+    """Checks whether a topology compiles, and whether it may do something unexpected. Does not run it."""
     if compiled.complaint():
         yield Finding("topology", "FAIL", "cannot be looked at without the compiled core", compiled.REMEDY)
         return
@@ -105,13 +105,13 @@ def topology_findings(reference: str, environment: str = "") -> Iterator[Finding
 
 
 def _rows_of(plan: "Plan") -> Iterator[Finding]:
-    """Topologies that Spark refuses, or refuses without an option of the reader's."""
+    """Finds what Spark refuses about the topology, or refuses without an option of the reader."""
     streams = {f"{component.name}.{stream.name}": stream for component, stream in plan.open_streams}
     if not streams:
         remedy = "give the last bolt `outputs`, such as outputs = ['written long']; a stream need not emit"
         yield Finding("open stream", "FAIL", "no stream leaves this topology, so it has no rows for Spark", remedy)
     elif len(streams) > 1:
-        # Dead letters come first, as spouts do, but they are rarely the wanted stream.
+        # Dead letters are first, like spouts, but are rarely the wanted stream.
         meant = min(streams, key=lambda name: streams[name].name.startswith("__"))
         remedy = f"on the reader, option stream={meant}, or streams=all"
         yield Finding("open streams", "warn", f"{', '.join(streams)}: the reader must name one", remedy)
@@ -123,14 +123,14 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
             remedy = f".schema('{declared}') on the reader with the types that fit, or types in `outputs`"
             yield Finding("types", "warn", f"{name}: {', '.join(untyped)} without a type", remedy)
     for spout in plan.spouts:
-        if not spout.is_partitioned and not spout.cls._pystorm_has_notes:  # a stream of one asks for a journal
+        if not spout.is_partitioned and not spout.cls._pystorm_has_notes:  # a stream of such a spout needs a journal
             remedy = "on the reader, option journal.path or delivery.guarantee=best-effort; or write a PartitionedSpout"
             found = f"{spout.name}: {spout.cls.__name__} has no offsets: the tuples of a failed task are lost"
             yield Finding("delivery", "warn", found, remedy)
 
 
 def _processes_of(plan: "Plan") -> Iterator[Finding]:
-    """Child processes of a Spark task that are more than the cores of this machine."""
+    """Finds Spark tasks with more child processes than this machine has cores."""
     processes = sum(len(component.groups) for component in plan.components)
     cores = os.cpu_count() or 1
     if processes > cores:
@@ -141,10 +141,10 @@ def _processes_of(plan: "Plan") -> Iterator[Finding]:
 
 
 def _types_that_spark_has_not(streams: Mapping[str, Any]) -> Iterator[Finding]:
-    """Types that Arrow has and this version of Spark has not."""
+    """Finds types that Arrow has, but this version of Spark does not."""
     try:
         from pystorm_source.spark.ddl import parse_type
-    except ImportError:  # pyspark is missing, which is a finding of its own
+    except ImportError:  # pyspark is missing, which is a separate finding
         return
     from pystorm_source.errors import SchemaError
 
@@ -158,7 +158,7 @@ def _types_that_spark_has_not(streams: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def ask(executable: str, path: str = "") -> dict[str, Any]:
-    """The answer of ``spark/probe.py`` when ``executable`` runs it; a dict with only ``error`` if it cannot.
+    """Returns the answer of ``spark/probe.py`` when ``executable`` runs it; a dict with only ``error`` if it cannot.
 
     ``path`` goes before ``PYTHONPATH``.
     """
@@ -177,7 +177,7 @@ def ask(executable: str, path: str = "") -> dict[str, Any]:
 
 
 def _spark_path() -> str:
-    """The path that Spark gives its Python processes, so that they have pyspark, whatever they run."""
+    """Returns the path that gives Spark's Python processes pyspark, no matter what they run."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.origin:
         return ""
@@ -245,12 +245,12 @@ def _java() -> Finding:
 
 
 def _spark_processes(here: dict[str, Any]) -> Iterator[Finding]:
-    """The Python of Spark's own processes, and whether they find this source."""
+    """Checks the Python of Spark's own processes, and whether they find this source."""
     runs, answer, started = "PYSPARK_PYTHON", here, sys.executable  # this package sets it if nothing is set
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         chosen = os.environ.get(name)
         if name == "PYSPARK_DRIVER_PYTHON" and not chosen:
-            continue  # then PYSPARK_PYTHON holds for everything
+            continue  # then PYSPARK_PYTHON applies to everything
         program = shutil.which(chosen or "python3")
         same = program == sys.executable
         other = here if same else ask(program, _spark_path()) if program else {"error": "not on PATH"}
@@ -271,7 +271,7 @@ def _spark_processes(here: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _start(program: str) -> Finding:
-    """Whether a Python process of Spark is there in time, when the machine is busy, too."""
+    """Checks whether Spark's Python process starts in time, even on a busy machine."""
     took = seconds_to_start(program, _spark_path())
     if took is None:
         found, remedy = f"{program} cannot import {RUNNER}", f"see the reason: {program} -c 'import {RUNNER}'"
@@ -285,7 +285,7 @@ def _start(program: str) -> Finding:
 
 
 def _misfit(answer: dict[str, Any], here: dict[str, Any]) -> str:
-    """Why that interpreter cannot work for a driver run by this one; empty if it can."""
+    """Says why that interpreter cannot work for a driver that this one runs; empty if it can."""
     if "error" in answer:
         return f"runs no Python code ({answer['error']})"
     if answer["python"][:2] != list(sys.version_info[:2]):

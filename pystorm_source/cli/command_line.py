@@ -1,4 +1,4 @@
-"""One run of the command line: every wrong line is answered by ``error: …`` and an exit status, never by a traceback.
+"""One run of the command line: a wrong line gets ``error: …`` and an exit status, never a traceback.
 
 0  all is well    1  what ran or was checked failed, or the reader of a pipe has gone
 2  the line is wrong                     130  Ctrl-C
@@ -17,13 +17,13 @@ OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF)
 
 
 def run(app: typer.Typer) -> int:
-    """Runs the command that ``sys.argv`` names; its exit status."""
+    """Runs the command that ``sys.argv`` names; returns its exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a table has characters that an ASCII terminal has not
+        if hasattr(stream, "reconfigure"):  # a table has characters that an ASCII terminal lacks
             stream.reconfigure(errors="backslashreplace")
     try:
         status = app(prog_name=PROGRAM, standalone_mode=False)
-        if sys.stdout is not None:  # None: it was closed by the shell
+        if sys.stdout is not None:  # None: the shell has closed it
             sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except typer.Abort:
@@ -43,7 +43,7 @@ def run(app: typer.Typer) -> int:
 
 
 def _wrong(error: Any) -> int:
-    """The answer to a line that typer refuses."""
+    """Answers a line that typer refuses."""
     message = " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", "")
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
@@ -60,5 +60,5 @@ def _say(text: str, status: int) -> int:
 
 
 def _forget_stdout() -> None:
-    """Otherwise the interpreter tries again when it ends, and complains."""
+    """Drops stdout. Otherwise the interpreter flushes it again on exit, and complains."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -24,14 +24,14 @@ MOST_DEPTH = 4
 """Folders below the working folder, likewise."""
 SKIPPED = {"__pycache__", "node_modules", "site-packages", "venv", "build", "dist", "tests"}
 LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
-"""The variables in which bash, and the other shells, hand over the line."""
+"""The variables that hold the line: bash's, and the other shells'."""
 BREAKS = ":="
 """Characters at which bash ends a word, though a topology and an option have them in the middle."""
 
 
 def topologies(incomplete: str) -> list[str]:
-    """``package.module:Class`` of the files in the working folder and below, or ``folder/file.py:Class`` if a path is
-    begun or its names are none of Python's."""
+    """Completes ``package.module:Class`` from the files in and below the working folder, or ``folder/file.py:Class`` if
+    the word looks like a path or the path's names are not Python identifiers."""
     by_path = "/" in incomplete or ".py" in incomplete
     begin = incomplete.removeprefix("./")
     found = []
@@ -60,7 +60,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _topologies_of(file: Path) -> list[str]:
-    """Classes that are called a Topology as their base, or one of this file that is."""
+    """Returns the classes with a base named Topology, directly or through another class of this file."""
     try:
         text = file.read_bytes()
         body = ast.parse(text).body if b"Topology" in text else []
@@ -76,19 +76,19 @@ def _topologies_of(file: Path) -> list[str]:
 
 
 def options(incomplete: str) -> list[str]:
-    """``key=`` of the engine and of the topology's spouts, or ``key=value`` if the key is there."""
+    """Completes ``key=`` for options of the engine and the topology's spouts; ``key=value`` once the key is typed."""
     fields = _fields(_topology_of_line())
     key, equals, value = incomplete.partition("=")
     names = [name for name in sorted(fields) if name.startswith(key)]
-    if equals:  # without any value, as for a path, the shell completes files
+    if equals:  # without a candidate, as for a path, the shell completes files
         return [f"{key}={each}" for each in (_values(fields[key]) if key in fields else []) if each.startswith(value)]
-    if len(names) == 1:  # a second candidate, so that the shell sets no blank behind the equals sign
+    if len(names) == 1:  # a second candidate keeps the shell from adding a blank after the equals sign
         return [f"{names[0]}=", *(f"{names[0]}={each}" for each in _values(fields[names[0]]) or ["VALUE"])]
     return [f"{name}=" for name in names]
 
 
 def _topology_of_line() -> str:
-    """The topology on the line; empty for none. Not from typer, which parses no argument if the line ends in ``-o``."""
+    """Returns the topology on the line, or "". Typer cannot tell: it parses no argument if the line ends in ``-o``."""
     words = " ".join(os.environ.get(name, "") for name in LINES).split()
     return next((word for word in words if not word.startswith("-") and (":" in word or word.endswith(".py"))), "")
 
@@ -101,7 +101,7 @@ def _fields(topology: str) -> Mapping[str, msgspec.structs.FieldInfo]:
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             tables |= _tables_of(topology)
-    except (Exception, SystemExit):  # the line is not finished: any topology that cannot be had is none
+    except (Exception, SystemExit):  # the line is unfinished: ignore a topology that cannot be loaded
         tables |= {table for name in spouts.__all__ for table in declared_by(getattr(spouts, name))}
     return {key: field for table in tables for key, field in fields_of(table).items() if not key.endswith(".*")}
 
@@ -115,7 +115,7 @@ def _tables_of(topology: str) -> set[Any]:
 
 
 def _values(field: msgspec.structs.FieldInfo) -> list[str]:
-    """What may stand behind the equals sign: the words that are allowed, or the default; empty if there is neither."""
+    """Returns the values to offer: the allowed words, or else the default; empty if the option has neither."""
     words = list(dict.fromkeys(_words(field.type)))
     default = field.default
     return words or ([str(default)] if isinstance(default, (int, float, str)) and default != "" else [])

@@ -1,4 +1,4 @@
-"""``pystorm-source demo``: word count over prose as a streaming query, slowed down, hurt, and proved exact."""
+"""``pystorm-source demo``: word count over prose as a streaming query: slowed down, damaged, and proven exact."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def demo(
 
 
 class _Signals:
-    """Notes Ctrl-C and SIGTERM instead of raising in the middle of a call to Java, which would be out of step then."""
+    """Records Ctrl-C and SIGTERM instead of raising inside a call to Java, which would then be out of step."""
 
     got: int | None = None
 
@@ -78,7 +78,7 @@ class _Signals:
         self.got = number
 
     def own(self) -> None:
-        """Takes SIGINT back from Spark, which cancels the query's jobs at it."""
+        """Takes SIGINT back from Spark, which would cancel the query's jobs."""
         signal.signal(signal.SIGINT, self._note)
 
     def check(self) -> None:
@@ -119,7 +119,7 @@ class _Demo:
             return Proof(query.counts(), files.count_words(), acts.ran, taken, slowdown, kill)
 
     def _started(self, files: GrowingFiles, java: str, last: ExitStack) -> tuple[Query, Acts]:
-        """The query and its acts once a micro-batch is done. A start that fails is tried once more."""
+        """Returns the query and its acts once a micro-batch is done. Retries a failed start once."""
         # Imported late: `pystorm-source --help` needs no Spark.
         from pystorm_source.spark.session import local_session
 
@@ -154,7 +154,7 @@ class _Demo:
 
 
 def remedy(error: Exception) -> str:
-    """One line: what went wrong, and what to do."""
+    """Says in one line what went wrong and what to do."""
     if isinstance(error, PystormError):
         return str(error)
     reason = _reason(error)
@@ -172,7 +172,7 @@ def remedy(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """One line of the message, as ``explain`` finds it in Spark's longer ones."""
+    """Returns one line of the message, as ``explain`` finds it in Spark's longer ones."""
     from pystorm_source.query.explain import reason_in
 
     text = str(error)

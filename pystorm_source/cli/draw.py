@@ -1,4 +1,4 @@
-"""``pystorm-source draw``: the picture of a topology as text, as a Mermaid flowchart, as SVG, PNG or PDF."""
+"""``pystorm-source draw``: draws a topology as text, a Mermaid flowchart, SVG, PNG or PDF."""
 
 import sys
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Format(StrEnum):
 
 
 class Scope(StrEnum):
-    """Where groupings hold."""
+    """Where groupings apply."""
 
     task = "task"
     cluster = "cluster"
@@ -45,7 +45,7 @@ SUFFIXES = {
 }
 BINARY = (Format.png, Format.pdf)
 PNG_SCALE = 2.0
-"""Pixels for each of the SVG's. Less: text is blurred on the screens of today. More: files are larger."""
+"""Pixels per SVG pixel. Less: text is blurred on modern screens. More: files are larger."""
 
 
 def draw(
@@ -102,8 +102,8 @@ def _form_of(output: Path | None) -> Format:
 
 
 def drawn(plan: Plan, form: Format, stages: Mapping[str, int] | None = None) -> str | bytes:
-    """The picture in that form; a text ends with a newline. ``stages``: component → number of its stage, if it is cut.
-    Raises OptionError: a package that it needs is missing."""
+    """Draws the plan in that form; a text ends with a newline. ``stages``: component → number of its stage, if the plan
+    is cut. Raises OptionError if a required package is missing."""
     if form in BINARY:
         return _converted(as_svg(Picture.of(plan, stages)), form)
     if form is Format.svg:
@@ -126,6 +126,6 @@ def _converted(svg: str, form: Format) -> bytes:
             f"install cairo), or write .svg. Given: cairosvg, which does not find it",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None
-    # cairosvg takes the first family of a list, whether it is there or not.
+    # cairosvg takes the first family of a list even if it is not installed.
     source = svg.replace(FONTS, "monospace").encode()
     return bytes(cairosvg.svg2pdf(source) if form is Format.pdf else cairosvg.svg2png(source, scale=PNG_SCALE))

@@ -1,4 +1,4 @@
-"""The command ``pystorm-source``. Each sub-command is a module of this room with a function that typer understands."""
+"""The command ``pystorm-source``. Each sub-command is a module of this folder with a function for typer."""
 
 import importlib
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any):
         super().__init__(**settings)
-        self.commands: Any = dict.fromkeys(COMMANDS)  # typer looks here for one that is spelt alike
+        self.commands: Any = dict.fromkeys(COMMANDS)  # typer looks here for similar names
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -47,7 +47,7 @@ def _command(name: str) -> Any:
 
 
 def function_of(command: str) -> Callable[..., Any]:
-    """What typer makes that command of."""
+    """Returns the function that typer makes the command from."""
     function: Callable[..., Any] = getattr(importlib.import_module(f"pystorm_source.cli.{command}"), command)
     return function
 

@@ -1,4 +1,4 @@
-"""``pystorm-source migrate``: a project of streamparse's becomes one for Spark, beside it."""
+"""``pystorm-source migrate``: turns a streamparse project into one for Spark, beside it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ def migrate(
 ) -> None:
     """Read a streamparse project, say what stays and what changes, and write a project for Spark beside it.
 
-    DIR stays as it is. Nothing of it is run, and no file that is there already is overwritten.
+    DIR stays as it is. None of its code runs, and no existing file is overwritten.
     """
     with usage_errors():
         root = Path(folder).resolve()
@@ -62,7 +62,7 @@ def _written(target: Path, new: list[str], kept: list[str]) -> str:
 
 
 def _near(path: Path) -> str:
-    """Shorter, if it lies in the working folder or beside it."""
+    """Shortens the path if it is in the working folder or beside it."""
     here = Path.cwd()
     if here in path.parents:
         return path.relative_to(here).as_posix()

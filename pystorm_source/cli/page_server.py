@@ -1,7 +1,7 @@
 """Serves the page: at most so many connections, each with a deadline; idle ones give way to new ones.
 
-uvicorn closes a connection that is idle behind an answer. It waits for ever for a first request, for the rest of one
-that drips in, and for a client that does not read; with too many connections it answers 503 to everybody.
+uvicorn closes a connection that stays idle after an answer. It never times out waiting for a first request, for the
+rest of a request that drips in, or for a client that does not read; with too many connections it answers 503 to all.
 
 ::
 
@@ -10,7 +10,7 @@ that drips in, and for a client that does not read; with too many connections it
                    ▼ was idle longest                  ▼
                  closed                              closed
 
-The first to go are those that never had the token.
+Connections that never sent the token are closed first.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from pystorm_source.observe.page.runs import Runs
 from pystorm_source.observe.page.server import application
 
 GRACE_SECONDS = 2
-"""For requests that are under way at Ctrl-C."""
+"""Time for requests that are under way at Ctrl-C."""
 
 
 class Limits(NamedTuple):
     """``connections``: at a time. More: memory and file descriptors. Less: several open pages take turns.
-    ``request_seconds``: from connecting, or from an answer, to the end of a request's head. Longer: what sends nothing
-    stays for longer. Shorter: slow networks are cut off. ``answer_seconds``: until an answer is read. Longer: a client
+    ``request_seconds``: from connecting, or from an answer, to the end of a request's head. Longer: silent clients
+    stay for longer. Shorter: slow networks are cut off. ``answer_seconds``: until an answer is read. Longer: a client
     that reads nothing keeps its answer in memory. Shorter: a page of a large topology does not arrive."""
 
     connections: int = 64
@@ -40,7 +40,7 @@ class Limits(NamedTuple):
 
 
 class OpenConnections:
-    """Those of one server. ``admits``: whether a request has the token.
+    """The open connections of one server. ``admits``: whether a request has the token.
 
     Threading law: everything belongs to the event loop's thread.
     """
@@ -48,14 +48,14 @@ class OpenConnections:
     def __init__(self, limits: Limits, admits: Callable[[Mapping[str, Any]], bool]):
         self.limits = limits
         self.admits = admits
-        self._idle: dict[BoundedProtocol, None] = {}  # in the order in which they became so
+        self._idle: dict[BoundedProtocol, None] = {}  # the longest idle first
         self._answered: dict[BoundedProtocol, None] = {}
 
     def __len__(self) -> int:
         return len(self._idle) + len(self._answered)
 
     def idle(self, connection: "BoundedProtocol") -> None:
-        """It is new, or has its answer."""
+        """Registers a connection that is new, or has its answer."""
         self.left(connection)
         self._idle[connection] = None
         if len(self) > self.limits.connections:
@@ -64,12 +64,12 @@ class OpenConnections:
             self._close(next(without_token, next(iter(self._idle))))
 
     def answered(self, connection: "BoundedProtocol") -> None:
-        """Its request is whole."""
+        """Registers a connection whose request is complete."""
         self.left(connection)
         self._answered[connection] = None
 
     def left(self, connection: "BoundedProtocol") -> None:
-        """It is closed, or changes its state."""
+        """Removes a connection that is closed or changes its state."""
         self._idle.pop(connection, None)
         self._answered.pop(connection, None)
 
@@ -79,7 +79,7 @@ class OpenConnections:
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection. ``is_known``: whether a request of it had the token."""
+    """A connection. ``is_known``: whether one of its requests had the token."""
 
     def __init__(self, open_connections: OpenConnections, **given: Any):
         super().__init__(**given)
@@ -104,7 +104,7 @@ class BoundedProtocol(H11Protocol):
         if self.cycle.response_complete:
             self._become_idle()
         else:
-            self._become_answered()  # the next request had come already
+            self._become_answered()  # the next request has already arrived
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._deadline(None)
@@ -125,7 +125,7 @@ class BoundedProtocol(H11Protocol):
     def _deadline(self, seconds: float | None) -> None:
         if self._late is not None:
             self._late.cancel()
-        # Not close(): that waits until a client which does not read has read what was sent to it.
+        # Not close(): it waits until the client has read everything sent to it, which it may never do.
         self._late = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
 
 

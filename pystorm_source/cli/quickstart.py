@@ -18,12 +18,12 @@ from pystorm_source.errors import OptionError
 
 SUFFIX = ".in"
 RENAMED = {
-    "gitignore": ".gitignore",  # a file of that name would hold back files of this project
+    "gitignore": ".gitignore",  # a file of that name would hide files of this project from git
     "agents": ".agents",  # setuptools does not look into hidden folders
 }
 TAKEN = {"tests", "conf", "job", "feed", "server"}
 TOPOLOGIES = {"words": "WordCount", "spout": "Orders", "rest": "Tickets"}
-"""The kinds of projects, each a folder of templates beside what all have in common, and the topology of each."""
+"""The kinds of projects, each a folder of templates beside the common ones, and the topology of each."""
 
 
 def quickstart(
@@ -65,7 +65,7 @@ def quickstart(
 
 
 def package_of(name: str) -> str:
-    """The Python package of a project. Raises OptionError for a name that gives none."""
+    """Returns the Python package of a project. Raises OptionError for a name that gives no package name."""
     package = name.lower().replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", package) or keyword.iskeyword(package):
         raise OptionError(
@@ -82,7 +82,7 @@ def is_project(folder: Path, package: str) -> bool:
 
 
 def make_project(name: str, where: Path, kind: str = "words") -> Path:
-    """The new folder ``where/name``, whole or not there at all. Raises OptionError if it cannot be made."""
+    """Makes the folder ``where/name``, completely or not at all. Raises OptionError if it cannot."""
     package = package_of(name)
     target = where / name
     if target.exists():
@@ -112,7 +112,7 @@ def make_project(name: str, where: Path, kind: str = "words") -> Path:
 
 
 def _fill(folder: Path, template: Traversable, names: dict[str, str]) -> None:
-    """Writes the files of a template; a file that is there already goes on with the text of its second template."""
+    """Writes the files of a template; appends the text to a file that already exists."""
     folder.mkdir(exist_ok=True)
     for entry in template.iterdir():
         if entry.is_dir():

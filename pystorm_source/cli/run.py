@@ -31,11 +31,11 @@ TIME_OVER = "the time of --for is over"
 INTERRUPTED = "by Ctrl-C"
 INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells have it
 QUIET_SECONDS = 5.0
-"""How long spouts may have nothing new until those that have never grown, and whose classes do not say that they may,
-are taken to be finite. Less: a slow source looks finite. More: one that is finite keeps its user waiting."""
+"""After so long without new input, spouts count as finite if they have never grown and their classes do not say that
+they may. Less: a slow source looks finite. More: a finite one keeps you waiting."""
 ENDLESS_SECONDS = 10.0
-"""With ``--once``: how long spouts without offsets may go on before the log says that they have no end. Less: it is
-said of those that only need a while. More: their user wonders why nothing ends."""
+"""With ``--once``: after so long, the log says that spouts without offsets have no end. Less: it says so of spouts
+that only need a while. More: you wonder why nothing ends."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -60,7 +60,7 @@ def run(
     """
     clock = SystemClock()
     end, status = End(TIME_OVER), 0
-    # Components may print: with --json, stdout is for the object alone.
+    # Components may print; with --json, stdout must hold nothing but the object.
     with usage_errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         seconds = parse_duration("--for", duration) if duration else float("inf")
         plan = plan_here(topology, environment, config_of(options or []))
@@ -71,7 +71,7 @@ def run(
         local = LocalRun(plan, clock, captured=captured, together=together, output=OutputPlan.typed(plan))
         display = (JsonDisplay if as_json else TableDisplay if _live() else LinesDisplay)(local, clock, rows)
         try:
-            # Order: the live table has replaced sys.stderr when the log begins, so that its lines go above it.
+            # Order: the live table replaces sys.stderr before the log begins, so that log lines appear above it.
             with display, summed_log(clock):
                 end = End(follow(local, clock, clock.monotonic() + seconds, once, display.beat))
         except KeyboardInterrupt:
@@ -93,7 +93,7 @@ def run(
 
 
 def _conf_remedy(error: TupleFailed) -> str:
-    """Of a key that ``initialize`` does not find in the configuration; empty for another error."""
+    """Returns the remedy for a key that ``initialize`` misses in the configuration; "" for any other error."""
     cause = error.__cause__
     key = cause.args[0] if isinstance(cause, KeyError) and cause.args else None
     if not isinstance(key, str) or "initialize() raised" not in str(error):
@@ -115,7 +115,7 @@ def summed_log(clock: Clock) -> Iterator[None]:
 
 
 def _live() -> bool:
-    """Whether stdout is a terminal that can draw a table anew."""
+    """Whether stdout is a terminal that can redraw a table."""
     return sys.stdout.isatty() and not Console().is_dumb_terminal
 
 
@@ -128,11 +128,11 @@ def follow(
     round_seconds: float = 1.0,
     poll_seconds: float = 0.2,
 ) -> str:
-    """Blocking, until ``end`` (a reading of the clock), or until all input of finite spouts is read; with ``once``
-    until nothing is left of any. Returns why it has ended.
+    """Blocking, until the clock reads ``end`` or all input of finite spouts is read; with ``once``, until no spout has
+    input left. Returns why it ended.
 
-    Spouts without offsets are polled for ``round_seconds`` at a time; ranges are cut so that a micro-batch takes about
-    as long. ``beat`` is called after each.
+    Polls spouts without offsets for ``round_seconds`` at a time, sizes ranges so that a micro-batch takes about as
+    long, and calls ``beat`` after each.
     """
     listens = bool(local.without_offsets)
 
@@ -172,7 +172,7 @@ def follow(
 
 
 def config_of(options: list[str]) -> dict[str, Any]:
-    """``KEY=VALUE`` texts as a configuration; a value that is JSON is read as such. Raises OptionError."""
+    """Parses ``KEY=VALUE`` texts into a configuration; a value that is JSON is read as JSON. Raises OptionError."""
     config: dict[str, Any] = {}
     for option in options:
         key, equals, value = option.partition("=")

@@ -37,8 +37,8 @@ Overrides = Annotated[
     ),
 ]
 
-PASSED_ON = ("path", "failOnDataLoss")  # Spark's own ways: the conf of every component has them
-NEAR = 0.75  # Less: keys of a user's own are refused. More: misspelt ones pass in silence.
+PASSED_ON = ("path", "failOnDataLoss")  # Spark's own options: the conf of every component has them
+NEAR = 0.75  # Less: a user's own keys are refused. More: misspelt ones pass silently.
 MOST_SHOWN = 8  # More: they hide the remedy. Less: the wanted one is not among them.
 
 Environment = Annotated[
@@ -48,9 +48,9 @@ Environment = Annotated[
 
 
 def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any] | None = None) -> Plan:
-    """The plan of the topology of that name, looked for in the working folder first, as ``python -m`` does.
+    """Plans the topology of that name, looking in the working folder first, as ``python -m`` does.
 
-    Raises UsageError if there is none, or it cannot run.
+    Raises UsageError if there is no such topology, or it cannot run.
     """
     here = str(Path.cwd())
     if here not in sys.path:
@@ -64,13 +64,13 @@ def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any
 
 
 def _check_keys(given: Iterable[str], own: set[str], plan: Plan) -> None:
-    """Raises OptionError for a key that Spark's reader alone takes, and for one that looks misspelt. Any other may be
-    read by a component itself. ``own``: keys that the topology's classes set."""
+    """Raises OptionError for a key that only Spark's reader takes, and for one that looks misspelt. Components may read
+    any other key. ``own``: keys that the topology's classes set."""
     tables = (EngineOptions, *(table for component in plan.components for table in component.option_tables))
     known = {key.lower(): key for table in tables for key in fields_of(table)}
     passed = {key.lower() for key in (*own, *STORM_KEYS, *PASSED_ON, *known)}
     reader = {key.lower(): key for table in (SourceOptions, JournalOptions) for key in fields_of(table)}
-    # Not near "key" or "use", which keys of a user's own, such as "api.key", often end with.
+    # Not near "key" or "use": a user's own keys, such as "api.key", often end with them.
     every = {key: name for key, name in {**reader, **known}.items() if len(key) > 3}
     for key in given:
         lowered = key.lower()
@@ -102,7 +102,7 @@ def _loaded(reference: str) -> type[Topology]:
     try:
         return load_reference(reference)
     except OptionError as error:
-        if error.code != "PYSTORM_NAME_NOT_FOUND" or error.__cause__ is None:  # the module is there
+        if error.code != "PYSTORM_NAME_NOT_FOUND" or error.__cause__ is None:  # the module exists
             raise
         here = topologies("")
         near = difflib.get_close_matches(reference, here, n=1)

@@ -1,4 +1,4 @@
-"""A topology given by the path of its file, as streamparse's projects have them: ``topologies/wordcount.py``."""
+"""A topology given by the path of its file, as in streamparse's projects: ``topologies/wordcount.py``."""
 
 import importlib
 import importlib.util
@@ -19,10 +19,10 @@ FORM = "a topology is PACKAGE.MODULE:TOPOLOGY, FILE.py or FILE.py:TOPOLOGY"
 
 
 def load_reference(reference: str) -> type[Topology]:
-    """The topology of ``package.module:Class``, or of ``folder/file.py``, with ``:Class`` if the file has several.
+    """Loads the topology ``package.module:Class`` or ``folder/file.py``; add ``:Class`` if the file has several.
 
     A file is imported as `sparse` does it: with the project's ``src`` and the file's own folder on ``sys.path``.
-    Raises UsageError: no such file or class; the import raises anything, streamparse's absence among it.
+    Raises UsageError if there is no such file or class, or the import fails, for example without streamparse.
     """
     path, colon, name = reference.partition(":")
     if not path.endswith(".py"):
@@ -56,8 +56,8 @@ def load_reference(reference: str) -> type[Topology]:
 
 
 def project_of(file: Path) -> Path:
-    """The folder of the project: the nearest one above the file with a ``config.json`` or a ``src``, else the file's
-    own."""
+    """Returns the project's folder: the nearest one above the file with a ``config.json`` or ``src``; if there is no
+    such folder, the file's own."""
     for folder in file.parents:
         if (folder / CONFIG).is_file() or (folder / "src").is_dir():
             return folder
@@ -66,7 +66,7 @@ def project_of(file: Path) -> Path:
 
 def _imported(file: Path, reference: str) -> ModuleType:
     project = project_of(file)
-    # Order: src before the topologies, as sparse has it; the project's own folder for imports such as `src.bolts`.
+    # Order: src before the topologies, as in sparse; the project's own folder for imports such as `src.bolts`.
     for folder in (project, file.parent, project / "src"):
         _put_first(folder)
     try:
@@ -79,7 +79,7 @@ def _imported(file: Path, reference: str) -> ModuleType:
 
 
 def _module_of_package(file: Path) -> ModuleType:
-    """By its full name, so that relative imports hold."""
+    """Imports the file by its full name, so that relative imports work."""
     names, folder = [file.stem], file.parent
     while (folder / "__init__.py").is_file():
         names.insert(0, folder.name)
@@ -89,7 +89,7 @@ def _module_of_package(file: Path) -> ModuleType:
 
 
 def _module_alone(file: Path) -> ModuleType:
-    # A topology may be called as a module that it imports: then that one keeps the name.
+    # A topology may have the name of a module that it imports: then that module keeps the name.
     found = importlib.util.find_spec(file.stem) if file.stem.isidentifier() else None
     own = found is not None and found.origin is not None and Path(found.origin).resolve() == file
     name = file.stem if own else f"topology_{file.stem}"
@@ -129,7 +129,7 @@ def _shown(path: Path) -> str:
 
 
 def _topologies(module: ModuleType) -> dict[str, type[Topology]]:
-    """Those that the module defines; if none, those that it imports."""
+    """Returns the topologies that the module defines; if it defines no topology, the ones it imports."""
     found = {
         name: value
         for name, value in vars(module).items()

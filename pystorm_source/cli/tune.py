@@ -61,8 +61,8 @@ def tune(
 ) -> None:
     """Measure a topology, say what holds it back and what to change, and what each change gains.
 
-    Components are called for real, as in a task; spouts learn nothing of it (no commit), except acks and fails. With
-    --records it reads what a query, running or finished, has noted of its micro-batches.
+    Components are called for real, as in a task; spouts get acks and fails, but no commits. With
+    --records it reads what a running or finished query has recorded about its micro-batches.
     """
     cores = cores or os.cpu_count() or 1
     with usage_errors():
@@ -104,7 +104,7 @@ def tune(
 
 
 def _command(topology: str, records: Path | None) -> str:
-    """What was measured or read, as it was typed; ``-o`` may hold secrets."""
+    """Returns the command line, without ``-o``, which may hold secrets."""
     read = ["--records", str(records)] if records is not None else []
     return shlex.join(["pystorm-source", "tune", *filter(None, [topology]), *read])
 
@@ -114,7 +114,7 @@ def _note(line: str) -> None:
 
 
 def _swept(sweep: Sweep) -> Outcome:
-    """The sweep; a component that fails ends the command."""
+    """Runs the sweep; a component that fails ends the command."""
     try:
         return sweep()
     except TopologyError as error:

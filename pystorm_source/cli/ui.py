@@ -18,7 +18,7 @@ from pystorm_source.records.record_folder import private_folders, question_paths
 from pystorm_source.records.standstill import Stacks
 
 BACKLOG = 64
-"""Connections that the kernel keeps until the page is ready. More: memory. Less: a browser at once is refused."""
+"""Connections that the kernel keeps until the page is ready. More: memory. Less: a quick browser is refused."""
 
 
 def ui(
@@ -40,12 +40,12 @@ def ui(
 ) -> None:
     """Show what queries do, in a browser: the bottleneck, the topology, admission, partitions, errors.
 
-    It reads the record files that each query of this package writes on its driver's machine: those of this user, or
-    those in PATH, such as the folder of the option progress.path. It prints an address with a token, without which
-    nothing is served. It runs until Ctrl-C. A page that --output wrote needs no network.
+    It reads the record files that each query of this package writes on its driver's machine: this user's files, or
+    the ones in PATH, such as the folder of the option progress.path. It prints an address with a token, and serves
+    nothing without that token. It runs until Ctrl-C. A page written by --output needs no network.
 
     With --stacks it asks the tasks of all queries whose driver runs on this machine, as this user: which component is
-    in a call, since when, at which line, and what waits for it. The tasks go on meanwhile. A query with the option
+    in a call, since when, at which line, and what waits for it. The tasks keep running. A query with the option
     feedback=off cannot be asked, and one whose first micro-batch has not begun has no task yet.
     """
     with usage_errors():
@@ -106,7 +106,7 @@ def _write(file: Path, page: Path) -> None:
 def _serve(path: Path | None, host: str, port: int) -> None:
     page_server = _page_server()
     listener = _listener(host, port)
-    token = secrets.token_urlsafe(32)  # 256 bits, in characters that an address may have
+    token = secrets.token_urlsafe(32)  # 256 bits, in characters that are valid in an address
     typer.echo(f"http://{_authority(listener)}/{token}/")
     if not _is_loopback(listener):
         typer.echo(
@@ -118,7 +118,7 @@ def _serve(path: Path | None, host: str, port: int) -> None:
 
 
 def _page_server() -> Any:
-    """The module that serves the page, which needs these packages."""
+    """Imports the module that serves the page, with the packages that it needs."""
     for name in ("starlette", "uvicorn"):
         package(name, "pystorm-source ui", "ui")
     from pystorm_source.cli import page_server

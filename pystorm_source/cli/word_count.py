@@ -15,11 +15,10 @@ LOOK_SECONDS = 0.1
 
 
 class LookUpBolt(Bolt):
-    """Waits with each line for a service, as bolts do that ask a database.
+    """Waits for a service with each line, like a bolt that queries a database.
 
-    How slow the service is stands in the file that the configuration names by ``demo.service``: seconds per line. The
-    bolt looks at it again and again, and leaves a file ``worker-PID`` beside it, whose time says when that process
-    was last at work.
+    The configuration's ``demo.service`` names a file with the service's seconds per line. The bolt rereads it
+    regularly, and touches a file ``worker-PID`` beside it, whose time says when that process was last at work.
     """
 
     outputs: ClassVar = ["line string"]
@@ -42,7 +41,7 @@ class LookUpBolt(Bolt):
 
 
 class SplitBolt(Bolt):
-    """A line becomes its words, in lower case."""
+    """Splits a line into its words, in lower case."""
 
     outputs: ClassVar = ["word string"]
 
@@ -52,10 +51,10 @@ class SplitBolt(Bolt):
 
 
 class CountBolt(Bolt):
-    """A word becomes an increment.
+    """Turns a word into an increment.
 
-    Increments, not running totals: a task may be restarted and a word may come from several tasks, so the sum over
-    the whole stream is Spark's to keep, in its checkpointed state.
+    Increments, not running totals: a task may be restarted and a word may come from several tasks, so Spark keeps
+    the sum over the stream in its checkpointed state.
     """
 
     outputs: ClassVar = ["word string", "n long"]

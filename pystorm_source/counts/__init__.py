@@ -1,4 +1,4 @@
-"""What the tasks of a micro-batch have done, added up: from their reports to the record of the micro-batch.
+"""Adds up what the tasks of a micro-batch have done: from their reports to the record of the micro-batch.
 
 ::
 

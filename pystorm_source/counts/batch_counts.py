@@ -1,7 +1,7 @@
 """The counts of one micro-batch by component, added up as the tasks' reports arrive.
 
-Bounded in memory: with 100 components and 10,000 ranges 3 MB, much of it the ranges that were seen (a hash of 64 bits
-in a set each), the rest latencies; 8 MB if the calls of every component had every duration.
+Bounded in memory: 3 MB with 100 components and 10,000 ranges, much of it the ranges that were seen (a set of 64-bit
+hashes), the rest latencies; 8 MB if the calls of every component had every duration.
 """
 
 import heapq
@@ -47,7 +47,7 @@ class ComponentSums:
         self.edges = [0] * shape.edges
 
     def add(self, columns: ComponentColumns) -> None:
-        """Those of a report."""
+        """Adds the columns of a report."""
         for name, sums in self.of.items():
             if values := getattr(columns, name):
                 _add(sums, values)
@@ -55,7 +55,7 @@ class ComponentSums:
         _add(self.edges, columns.edges)
 
     def add_sums(self, other: "ComponentSums") -> None:
-        """Those of another micro-batch, too."""
+        """Adds the sums of another micro-batch."""
         for name, sums in self.of.items():
             _add(sums, other.of[name])
         _add(self.emitted, other.emitted)
@@ -73,7 +73,7 @@ class BatchCounts:
         self.largest = {name: [0] * shape.components for name in LARGEST}
         self.busiest_seconds = [0.0] * shape.components
         self.cpu_seconds = 0.0
-        """That the tasks' threads computed; 0.0 if that is not known."""
+        """Seconds that the tasks' threads computed; 0.0 if unknown."""
         self.stall_seconds = {reason: [0.0] * shape.components for reason in REASONS}
         self.limits: dict[tuple[int, str], list[float]] = {}
         """(component, limit) → calls, seconds waited, and paused."""
@@ -84,7 +84,7 @@ class BatchCounts:
         self.seconds = dict.fromkeys(spouts, 0.0)
         self.has_errors = False
         self.duration = 0.0
-        """Seconds that the micro-batch took as a whole; 0.0 if that is not known."""
+        """Seconds that the micro-batch took in all; 0.0 if unknown."""
         self._seen: set[int] = set()
         self._slow: list[tuple[float, int, TaskReport]] = []
         self._first = self._last = 0.0
@@ -101,11 +101,12 @@ class BatchCounts:
 
     @property
     def elapsed(self) -> float:
-        """Seconds from the begin of the first task to the end of the last one, as the reports arrived."""
+        """Seconds from the beginning of the first task to the end of the last one, by arrival of the reports."""
         return max(0.0, self._last - self._first)
 
     def add(self, report: TaskReport) -> bool:
-        """Whether it counts: a range that was read twice counts once. Of a broken-off attempt only errors count."""
+        """Adds a report and returns whether it counts: a range that was read twice counts once. A broken-off attempt
+        only adds errors."""
         columns = report.components
         if report.broken_off:
             self.has_errors = True

@@ -26,7 +26,7 @@ _LEAST_SHARE = 0.0005
 
 
 class TopologyView:
-    """Of one plan. ``run``: names the run of the query."""
+    """Makes the records of one plan. ``run``: names the run of the query."""
 
     def __init__(self, plan: Plan, output: OutputPlan, run: str):
         self._plan = plan
@@ -107,7 +107,7 @@ class TopologyView:
                 )
 
     def _seconds(self, component: ComponentPlan, batch: BatchCounts) -> float:
-        """How long its tasks were at work. A range of a spout that is not above it keeps it out of work."""
+        """How long its tasks were at work. Ranges of a spout that is not above it give it no work."""
         return max(1e-6, sum(batch.seconds[spout] for spout in self._above[component.name]))
 
     def _component(
@@ -152,7 +152,7 @@ class TopologyView:
         )
 
     def _stream_counts(self, component: ComponentPlan, sums: ComponentSums) -> dict[str, StreamCounts]:
-        """Of the streams on which something was emitted."""
+        """The counts of the streams that something was emitted on."""
         found: dict[str, StreamCounts] = {}
         for stream in self._plan.streams_of(component):
             of = component.name, stream.name

@@ -17,7 +17,7 @@ NONE = Latency()
 
 
 class Latencies:
-    """Of each component: the slots that count anything, 672 at most, 100 bytes each."""
+    """Keeps the slots of each component that count anything: at most 672, of 100 bytes each."""
 
     def __init__(self, components: int):
         self._slots: dict[int, int] = {}
@@ -36,7 +36,7 @@ class Latencies:
         self._longest[: len(longest)] = map(max, self._longest, longest)
 
     def all(self) -> list[Latency]:
-        """By component. Seconds, with three digits."""
+        """The latencies of each component. Seconds, with three digits."""
         slots: list[list[tuple[int, int]]] = [[] for _ in self._total]
         for place, calls in sorted(self._slots.items()):
             slots[place // SLOTS].append((place % SLOTS, calls))
@@ -75,5 +75,5 @@ def _low(slot: int) -> int:
 
 
 def short(number: float, digits: int = 3) -> float:
-    """A number with so many digits that count."""
+    """A number, rounded to this many significant digits."""
     return float(f"{number:.{digits}g}")

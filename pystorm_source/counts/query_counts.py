@@ -1,7 +1,7 @@
 """What the components of a query did, from its tasks' reports: the section ``topology`` of its progress.
 
-Counts of a micro-batch stand until a report of the next one has come. Reports of the micro-batch before may come late,
-earlier ones are passed over.
+The counts of a micro-batch are shown until a report of the next one arrives. Late reports of the previous micro-batch
+still count; earlier ones are ignored.
 
 Threading law: one thread adds reports, another one begins micro-batches, waits and reads; one lock.
 """
@@ -18,7 +18,7 @@ from pystorm_source.worker.component_columns import ComponentColumns
 from pystorm_source.worker.output import OutputPlan
 
 MOST_METRICS = 1_000
-"""Of a query. More: a component that makes up names fills the driver's memory. Fewer: some are not shown."""
+"""Metrics of a query. More: a component that makes up names fills the driver's memory. Fewer: some are not shown."""
 
 
 WAIT_SECONDS = 1.0
@@ -27,7 +27,7 @@ when a worker was killed with its report. Too small: on a busy machine the count
 
 
 class QueryCounts:
-    """Of one run of a query, ``run``."""
+    """The counts of one run of a query, ``run``."""
 
     def __init__(self, plan: Plan, output: OutputPlan, run: str):
         self._shape = Shape.of(plan)
@@ -35,7 +35,7 @@ class QueryCounts:
         self._view = TopologyView(plan, output, run)
         self._changed = Condition()
         self._prompt = True
-        """Whether it is worth waiting for reports: whether those of the micro-batch before came in time."""
+        """Whether it is worth waiting for reports: whether those before them arrived in time."""
         self._began = 0
         self._closed = ComponentSums(self._shape)
         self._batches: list[BatchCounts] = []
@@ -43,7 +43,7 @@ class QueryCounts:
         self._errors: dict[int, ErrorRecord] = {}
 
     def begin(self, batch: str, ranges: int) -> None:
-        """A micro-batch was planned. ``batch``: its name in reports; one that is planned again goes on."""
+        """A micro-batch was planned. ``batch``: its name in reports; if it was planned before, it goes on."""
         with self._changed:
             if not ranges or any(known.key == batch for known in self._batches):
                 return
@@ -53,14 +53,14 @@ class QueryCounts:
             self._began += 1
 
     def ended(self, seconds: float) -> None:
-        """The last micro-batch is over; ``seconds``: how long it took as a whole. The first one of a run starts
-        processes, and says nothing."""
+        """The last micro-batch has ended; ``seconds``: how long it took in all. The first one of a run starts
+        processes, so its time means nothing."""
         with self._changed:
             if self._batches and self._batches[-1].number > 0:
                 self._batches[-1].duration = seconds
 
     def add(self, report: TaskReport) -> None:
-        """Takes a report in. Raises ValueError or IndexError for one of another plan."""
+        """Adds a report. Raises ValueError or IndexError if it is of another plan."""
         with self._changed:
             batch = next((known for known in self._batches if known.key == report.batch), None)
             if batch is not None and batch.add(report) and report.components is not None:
@@ -72,8 +72,8 @@ class QueryCounts:
         """Waits until all ranges of the newest micro-batch, which has ended, are reported: a task is over before its
         report has been read here. Returns whether they are.
 
-        Once it has waited in vain, it waits no more until the ranges of a micro-batch are reported in time again: a
-        query whose reports get lost is not slowed down.
+        Once it has waited in vain, it does not wait again until all ranges of a micro-batch are reported in time: lost
+        reports must not slow a query down.
         """
         with self._changed:
             batch = self._batches[-1] if self._batches else None
@@ -98,7 +98,8 @@ class QueryCounts:
             self._metrics[of] = Metric(count=old.count + delta.count, sum=total, last=delta.last)
 
     def topology(self, number: int | None = None) -> TopologyProgress | None:
-        """Of the newest micro-batch with a report, or of that one of the last two; None without a report."""
+        """Returns the record of the newest micro-batch with a report, or of micro-batch ``number`` if it is one of the
+        last two; None without a report."""
         with self._changed:
             known = [batch for batch in self._batches if batch.read or batch.has_errors]
             shown = next((batch for batch in reversed(known) if number in (None, batch.number)), None)

@@ -1,4 +1,4 @@
-"""The outline of a run: the topology as a picture needs it, before a task has reported."""
+"""The outline of a run: the topology to draw before a task has reported."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from pystorm_source.worker.output import OutputPlan
 
 
 def begin_of(plan: Plan, output: OutputPlan, run: str, began: float, options: Mapping[str, Any]) -> Begin:
-    """The first line of a run's file. ``began``: seconds since 1970; ``options``: as ``given_options`` has them."""
+    """The first line of a run's file. ``began``: seconds since 1970; ``options``: as in ``given_options``."""
     components = tuple(
         ComponentProgress(name=each.name, kind="spout" if each.is_spout else "bolt", tasks=len(each.tasks))
         for each in plan.components

@@ -1,7 +1,7 @@
 """The tasks' reports, added up for people: one bounded section of a query's progress.
 
-A micro-batch's reports come before the next one is planned, or a little later. All that came since a micro-batch was
-planned counts as one summary, so that nothing is left out however late it came.
+A micro-batch's reports arrive before the next one is planned, or a little later. All reports since a micro-batch was
+planned count as one summary, so even late ones are included.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,14 +17,14 @@ _OF_COMPONENTS = {"retries": "retries", "deadLetters": "dead_letters"}
 
 class ReportSummary:
     """Sums over ranges, and maxima of values that do not add up. A range that was read twice counts once.
-    ``queue_capacity``: of the topology's receive queues."""
+    ``queue_capacity``: the topology's, for receive queues."""
 
     def __init__(self, queue_capacity: int = 0) -> None:
         self._queue_capacity = queue_capacity
         self.begin()
 
     def begin(self) -> None:
-        """Begins anew: another micro-batch was planned."""
+        """Starts over: another micro-batch was planned."""
         self._seen: set[tuple[str, str, str, int]] = set()
         self._retried: set[tuple[str, str, str, int]] = set()
         self._sums = dict.fromkeys((*_SUMS, *_OF_COMPONENTS), 0)
@@ -46,11 +46,11 @@ class ReportSummary:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no report has come."""
+        """Whether no report has arrived."""
         return not self._seen and not self._broken_off
 
     def add(self, reports: Iterable[TaskReport]) -> None:
-        """Takes reports in, whichever micro-batch they are of."""
+        """Adds reports, no matter which micro-batch they belong to."""
         for report in reports:
             if report.broken_off:
                 self._broken_off += 1

@@ -1,4 +1,4 @@
-"""Python data sources of Spark's as spouts. Importing this room imports pyspark."""
+"""Spark's Python data sources as spouts. Importing this room imports pyspark."""
 
 from pystorm_source.data_sources.spout import DataSourceSpout
 

@@ -17,19 +17,19 @@ Row = tuple[Any, ...]
 class Ranges:
     """Where a reader is: it plans one range of its offsets at a time, and reads the partitions in their order.
 
-    A cursor: ``offset``, the end of the last range; within one also ``end``, the partition's number ``at`` and the
-    ``row`` of it that comes next. A new process plans the same partitions again, which Spark relies on, too, and skips
-    the rows before that one.
+    A cursor has ``offset``, the end of the last range; within a range also ``end``, the partition's number ``at`` and
+    its next ``row``. A new process plans the same partitions again, which Spark relies on, too, and skips the rows
+    before that one.
     """
 
     def __init__(self, reader: DataSourceStreamReader | SimpleDataSourceStreamReader):
         self._reader = reader
-        self._open: tuple[Any, Iterator[Row]] | None = None  # cursor, and the rows of its partition behind it
+        self._open: tuple[Any, Iterator[Row]] | None = None  # cursor, and the rows of its partition after it
         self._parts: tuple[Any, Any, list[Any]] | None = None  # of a range, from offset to end
         self._committed: Any = None
 
     def read(self, cursor: Any, limit: int) -> tuple[list[Row], Any, bool]:
-        """Rows behind a cursor, the cursor behind them, and whether there may be more now."""
+        """Rows after a cursor, the cursor after them, and whether there may be more now."""
         if cursor is None:
             cursor = {"offset": self._reader.initialOffset()}
         if isinstance(self._reader, SimpleDataSourceStreamReader):

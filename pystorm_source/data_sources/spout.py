@@ -1,4 +1,4 @@
-"""A Python data source of Spark's as a spout."""
+"""A Spark Python data source as a spout."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -18,15 +18,14 @@ from pystorm_source.types.arrow import arrow_type
 class DataSourceSpout(CursorSpout):
     """A streaming Python data source (SPARK-44076) that was written for Spark, read as a spout.
 
-    To set: ``source``. ``source_options``, if it has any.
+    Set ``source``, and ``source_options`` if it has any.
 
-    It gets what a ``CursorSpout`` gets, and needs a journal (option ``journal.path``): micro-batches of a bounded size
-    whatever its offsets span, ``poll_seconds`` between two questions, ``RetryLater``, counts, and each row exactly
-    once, though the source may give other rows if it is asked again. The source's ``commit`` is called once its rows
-    are in the journal.
+    Like every ``CursorSpout``, it needs a journal (option ``journal.path``), and gets micro-batches of a bounded size
+    whatever its offsets span, ``poll_seconds``, ``RetryLater``, counts, and each row exactly once, even if the source
+    would give other rows when asked again. The source's ``commit`` is called once its rows are in the journal.
 
-    Trap: all of its partitions are read in one Spark task, one behind the other. ``journal.readers`` spreads what has
-    been read over many.
+    Trap: one Spark task reads all of its partitions, one after the other. ``journal.readers`` spreads the rows over
+    many tasks.
 
     Attributes:
         source (type[DataSource]): has ``streamReader`` or ``simpleStreamReader``.
@@ -77,14 +76,14 @@ class DataSourceSpout(CursorSpout):
         """Returns the next rows of the source.
 
         Args:
-            cursor (Any): of an earlier call; None: the source's initial offset.
+            cursor (Any): what an earlier call returned; None: the source's initial offset.
             limit (int): rows that are wanted. A ``SimpleDataSourceStreamReader`` gives what it has.
 
         Returns:
             tuple[Iterable[Any], Any]: rows, and where the next ones begin.
 
         Raises:
-            TopologyError: ``source`` has no streaming reader, or one that a newer Spark alone can call.
+            TopologyError: ``source`` has no streaming reader, or one that only a newer Spark can call.
         """
         if self._pystorm_ranges is None:
             self._pystorm_ranges = Ranges(_reader(self._pystorm_source(self.source_options)))
@@ -97,7 +96,7 @@ class DataSourceSpout(CursorSpout):
             self._pystorm_ranges.stop()
 
     def _pystorm_batch_ended(self, is_journaled: bool) -> None:
-        # The cursor that is in the journal: that of the last read may be of an attempt that does not count.
+        # The cursor in the journal: the last read may belong to an attempt that does not count.
         cursor = self._pystorm_all_pages().cursor_of(self.partition)
         if is_journaled and self._pystorm_ranges is not None and cursor is not None:
             self._pystorm_ranges.commit(cursor)
@@ -131,7 +130,7 @@ def _schema(source: DataSource) -> StructType:
     schema = source.schema()
     if isinstance(schema, StructType):
         return schema
-    # Not StructType.fromDDL, which asks the JVM: there is none in a task.
+    # Not StructType.fromDDL, which needs a JVM: a task has no JVM.
     return from_arrow_schema(pa.schema(list(arrow_type(schema, f"schema of {type(source).__name__}"))))
 
 

@@ -5,8 +5,8 @@
 
 Each message begins with the error's ``code`` (``conditions``).
 
-Messages show the user's values, exceptions and tracebacks by ``given``, ``said`` and ``traced``: these cut any size,
-and bear with objects that do not print.
+Messages show the user's values, exceptions and tracebacks through ``given``, ``said`` and ``traced``, which cut any
+size and tolerate objects that do not print.
 """
 
 import difflib
@@ -97,7 +97,7 @@ def said(error: BaseException, most: int = LONGEST_MESSAGE) -> str:
 
 
 def _fields_instead(error: BaseException) -> str:
-    """The fields of the tuple whose values lack the one that was asked for, as in ``tup.values.lyne``."""
+    """Lists the tuple's fields if a missing field was asked for, as in ``tup.values.lyne``."""
     fields = getattr(error.obj, "_fields", None) if isinstance(error, AttributeError) else None
     if not isinstance(fields, tuple) or not all(isinstance(field, str) for field in fields):
         return ""
@@ -105,13 +105,13 @@ def _fields_instead(error: BaseException) -> str:
 
 
 def nearest(name: object, names: Iterable[str]) -> str:
-    """``: did you mean 'word'?`` for a name that is nearly one of these; else empty."""
+    """Returns ``: did you mean 'word'?`` for a name that is nearly one of these; otherwise empty."""
     near = difflib.get_close_matches(name, list(names), n=1) if isinstance(name, str) else []
     return f": did you mean {near[0]!r}?" if near else ""
 
 
 def traced(error: BaseException) -> str:
-    """The exception with its traceback and causes, each line and the whole of it cut."""
+    """Formats the exception with its traceback and causes; cuts each line and the text."""
     text = "".join(traceback.format_exception(error))
     return cut("\n".join(cut(line) for line in text.split("\n")), LONGEST_TRACEBACK)
 
@@ -119,15 +119,15 @@ def traced(error: BaseException) -> str:
 class PystormError(Exception):
     """Base of all errors of this package: catch it to catch them all.
 
-    The message is cut to ``LONGEST_MESSAGE`` characters, whatever was given.
+    The message is cut to ``LONGEST_MESSAGE`` characters.
 
     Args:
         *args (object): the message. Name key, value and remedy.
-        code (Code): the condition, one of docs/ERRORS.md. Defaults to that of the class.
+        code (Code): the condition, one of docs/ERRORS.md. Defaults to the class's code.
 
     Attributes:
-        code (str): the condition, as it stands before the message: ``PYSTORM_UNKNOWN_OPTION``. Stable from version to
-            version; the words of a message are not.
+        code (str): the condition that precedes the message: ``PYSTORM_UNKNOWN_OPTION``. Stable across versions, unlike
+            the words of a message.
         message (str): the message without the code.
 
     Example:
@@ -170,7 +170,7 @@ class UsageError(PystormError):
 
 
 class TopologyError(UsageError, ValueError):
-    """A topology cannot run as it is declared. Also a ValueError.
+    """A topology cannot run as declared. Also a ValueError.
 
     Example:
         >>> class Nothing(PartitionedSpout):
@@ -348,8 +348,8 @@ class ContractBroken(UsageError, AssertionError):
 
     Attributes:
         component (str): name of the class.
-        law (str): the law, as a sentence.
-        place (str): partition and offsets, or the tuple; empty if it concerns the whole component.
+        law (str): the law in one sentence.
+        place (str): partition and offsets, or the tuple; empty if it concerns the entire component.
         expected (str): what the law asks for.
         found (str): what the component did.
         remedy (str): what to change.
@@ -376,7 +376,7 @@ class ContractBroken(UsageError, AssertionError):
 
 
 class WorldError(PystormError):
-    """Something outside is missing or unreachable. Trying again may help. Raise it in a spout of your own.
+    """Something outside is missing or unreachable. Trying again may help. Your spouts may raise it.
 
     Example:
         >>> from pystorm_source.errors import WorldError

@@ -16,7 +16,7 @@ def require_core() -> None:
     """Returns if the compiled core can be imported; costs nothing the second time.
 
     Raises:
-        ImportError: it was not compiled, or for another Python only, or it does not load; says which and the remedy.
+        ImportError: it was not compiled, or only for another Python, or does not load; says which, and the remedy.
     """
     try:
         import cython_core.build_info  # noqa: F401
@@ -25,7 +25,7 @@ def require_core() -> None:
 
 
 def complaint() -> str:
-    """The fault of the compiled core, without the remedy; empty if it can be imported."""
+    """Says what is wrong with the compiled core, without the remedy; empty if it can be imported."""
     try:
         import cython_core.build_info  # noqa: F401
     except ImportError as error:
@@ -34,7 +34,7 @@ def complaint() -> str:
 
 
 def explain_imports() -> None:
-    """From now on every import of the compiled core raises the error of ``require_core``."""
+    """Makes every later import of the compiled core raise the error of ``require_core``."""
     if not any(isinstance(finder, _Explaining) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Explaining())
 
@@ -51,7 +51,7 @@ class _Explaining(MetaPathFinder):
 
 
 def is_stale() -> bool:
-    """Whether the core in this checkout was compiled from other sources than those that lie beside it now."""
+    """Whether the core in this checkout was compiled from other sources than the present ones."""
     import cython_core.build_info
     from cython_core.sources import digest
 

@@ -1,14 +1,14 @@
-"""The conditions in which this package raises an error: a stable code for each, with its cause and its remedy.
+"""The conditions that raise an error of this package: a stable code for each, with its cause and its remedy.
 
-A code stands before the message, ``[PYSTORM_UNKNOWN_OPTION] unknown option …``, and in the error's attribute ``code``.
-Codes stay: a new meaning gets a new code, if a user has something else to do then. ``docs/ERRORS.md`` is printed from
-this table.
+A code precedes the message, ``[PYSTORM_UNKNOWN_OPTION] unknown option …``, and is in the error's attribute ``code``.
+Codes never change: if a new condition needs another remedy, it gets a new code. ``docs/ERRORS.md`` is printed from this
+table.
 """
 
 from typing import Literal, NamedTuple
 
 Code = Literal[
-    # the package as a whole
+    # the entire package
     "PYSTORM_ERROR",
     "PYSTORM_INTERNAL_ERROR",
     "PYSTORM_INVALID_ARGUMENT",
@@ -85,7 +85,7 @@ Code = Literal[
 
 
 class Condition(NamedTuple):
-    """``error``: the class that has the code, or the base of such classes; Python's own for what ``emit`` raises.
+    """``error``: the class that has the code, or the base of such classes; a Python class for what ``emit`` raises.
     ``cause`` and ``remedy``: a sentence each; the message itself names the values."""
 
     error: str
@@ -246,7 +246,7 @@ CONDITIONS: dict[Code, Condition] = {
         "An offset in the checkpoint was damaged or edited, or the checkpoint is an old copy: it ends before tuples "
         "that the journal has deleted because they were finished.",
         "Bring the files back from a newer copy, or start again with another `checkpointLocation` and, if there is "
-        "one, another journal (`docs/DEPLOY.md`).",
+        "one, another journal (`docs/TROUBLESHOOTING.md`).",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
         "PystormError",
@@ -445,4 +445,4 @@ CONDITIONS: dict[Code, Condition] = {
         "Return what the message asks for.",
     ),
 }
-"""In the order of ``Code``, which is that of the page."""
+"""In the order of ``Code``, as on the page."""

@@ -1,7 +1,7 @@
-"""The doors that users call: an error that leaves one shows the user's own frames and its message.
+"""The doors that users call: an error that leaves one shows only the user's own frames and its message.
 
-Between the two lie 5 to 15 frames of this package, which tell a user nothing and push the call out of sight. Python's
-log has them: the logger ``pystorm_source.errors.door`` at DEBUG.
+The 5 to 15 frames of this package between them tell a user nothing and push the call out of sight. The logger
+``pystorm_source.errors.door`` logs them at DEBUG.
 """
 
 import functools
@@ -19,8 +19,8 @@ _log = logging.getLogger(__name__)
 
 
 def door(function: Callable[P, T]) -> Callable[P, T]:
-    """A function or method that users call. What goes wrong inside of a component, and a fault of this package, leave
-    with every frame: they have a place of their own that shows them, or need them."""
+    """Decorates a function or method that users call. Keeps every frame of TupleFailed, which has its own display, and
+    of InternalError, which needs them."""
 
     @functools.wraps(function)
     def inside(*args: P.args, **keywords: P.kwargs) -> T:
@@ -31,6 +31,6 @@ def door(function: Callable[P, T]) -> Callable[P, T]:
         except PystormError as error:
             _log.debug("the frames of an error", exc_info=True)
             only_users(error)
-            raise  # bare: the traceback stays as it was left, without this frame
+            raise  # bare: keeps the traceback as it is, without this frame
 
     return inside

@@ -1,4 +1,4 @@
-"""The one block that a user reads when a component raises: on Spark, in ``pystorm-source run``, in ``explain``.
+"""The block that a user reads when a component raises: on Spark, in ``pystorm-source run``, in ``explain``.
 
 component 'prices', task 2: process() raised ValueError: no price: two
   input:  tuple ('two',) of lines.default; offset 1; in partition '0' [0, 3) of spout 'lines'
@@ -24,8 +24,8 @@ _HEAD = re.compile(
 
 class FailureBlock(NamedTuple):
     """``what``: component, task, method and exception. ``place``: the tuple, its offset, the range that was read.
-    ``line``: the user's line, empty if none is known. ``frames``: the user's traceback; empty if nothing was raised.
-    ``code``: of the error."""
+    ``line``: the user's line; empty if unknown. ``frames``: the user's traceback; empty if nothing was raised.
+    ``code``: the error's code."""
 
     what: str
     place: str
@@ -36,20 +36,20 @@ class FailureBlock(NamedTuple):
 
     @classmethod
     def of(cls, failed: TupleFailed) -> Self:
-        """Of an error whose cause is the component's exception. Trims the cause's traceback."""
+        """Builds the block from an error whose cause is the component's exception. Trims the cause's traceback."""
         cause = failed.__cause__
         line = users_line(cause) if cause is not None else ""
         frames = shown(cause) if cause is not None else ""
         what = one_line(str(failed.what or failed.args[0]))
         if "\n" not in frames and frames in what:
-            frames = ""  # no traceback, and the message stands above already
+            frames = ""  # no traceback, and the message is already above
         parts = (what, one_line(failed.place) or "none", line, failed.remedy, frames)
         what, place, line, remedy, frames = map(without_secrets, parts)
         return cls(what, place, line, remedy, frames, failed.code)
 
     @classmethod
     def found_in(cls, text: str) -> "FailureBlock | None":
-        """The first one in a text that Spark has made of it, without frames."""
+        """Finds the first block in a text that Spark made from it; without frames."""
         found = _HEAD.search(text)
         if found is None:
             return None

@@ -13,14 +13,14 @@ from urllib.parse import unquote
 from pystorm_source.errors.redaction import REDACTED, inline_secrets, is_secret, url_secrets, without_inline
 
 SHORTEST = 4
-"""Characters of a secret that is looked for. Less: words such as "on" vanish from every message. More: a short password
-is shown."""
+"""Least characters of a secret to search for. Less: words such as "on" vanish from every message. More: shows short
+passwords."""
 MOST = 1_000
-"""Secrets that are remembered, the newest. Fewer: those of a large topology are forgotten. More: each error searches
+"""Most secrets to remember, the newest ones. Fewer: a large topology's secrets are forgotten. More: each error searches
 for all of them."""
 
 _PLAIN = re.compile(r"true|false|none|null|\d{1,5}", re.IGNORECASE)
-"""Texts that messages are full of, and that options such as ``max.tokens`` have; a password is none of them."""
+"""Texts that are common in messages and in options such as ``max.tokens``, and not passwords."""
 
 _known: dict[str, None] = {}
 
@@ -36,8 +36,8 @@ def remember(config: Mapping[str, Any]) -> None:
 
 
 def without_secrets(text: str) -> str:
-    """The text with ``(redacted)`` for each secret that is known, or shows itself in a URI or as ``password=…``."""
-    known = _known.copy()  # another thread may add some
+    """Replaces by ``(redacted)`` each known secret, and each one visible in a URI or as ``password=…``."""
+    known = _known.copy()  # another thread may add secrets
     for secret in sorted(known, key=len, reverse=True):
         if secret in text:
             text = text.replace(secret, REDACTED)

@@ -1,7 +1,7 @@
-"""The packages of extras: what to install, and modules that are imported when they are first needed.
+"""The packages of extras: what to install, and modules that are imported when first needed.
 
-A remedy names these packages and never ``pystorm-source[extra]``: pip would ask an index for that name, and install
-whatever has it there over a checkout or a wheel of yours.
+A remedy names these packages, never ``pystorm-source[extra]``: pip would ask an index for that name, and install
+whatever it finds there over your checkout or wheel.
 """
 
 import importlib
@@ -30,21 +30,21 @@ EXTRAS = {
     "state": ("protobuf>=6.33.5",),
     "avro": ("confluent-kafka[schemaregistry]>=2.16", "fastavro>=1.9"),
 }
-"""Extra → its packages, as ``pyproject.toml`` has them; those of the command line only at ``cli``."""
+"""Extra → its packages, as in ``pyproject.toml``; the command line's packages only at ``cli``."""
 
 
 def requirements(extra: str) -> str:
-    """The packages of an extra as pip takes them in a shell."""
+    """Returns the packages of an extra as arguments for pip in a shell."""
     return " ".join(f"'{package}'" for package in EXTRAS[extra])
 
 
 def installing(extra: str) -> str:
-    """The command that installs what an extra needs, wherever this package came from."""
+    """Returns the command that installs what an extra needs, no matter where this package came from."""
     return f"pip install {requirements(extra)}"
 
 
 def package(module: str, needed_by: str, extra: str) -> Any:
-    """A module of the extra's packages. Raises OptionError if it is not installed; ``needed_by``: a class of ours."""
+    """Imports a module of the extra's packages. Raises OptionError if it is missing. ``needed_by``: our class."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

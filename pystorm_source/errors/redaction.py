@@ -1,7 +1,7 @@
-"""Options as a repr, a message or a record may show them: without secrets.
+"""Options without secrets, for reprs, messages and records.
 
-A value is a secret if its key says so, at any depth; so is the password in a URI. Used by every class that holds
-options and by every message that quotes one.
+A value is a secret if its key says so, at any depth, or if it is the password in a URI. Every class that holds options
+and every message that quotes one uses this.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from typing import Any
 
 REDACTED = "(redacted)"
 
-# The words by which Spark redacts options in its plans, but for a tokenizer's, and those of Kafka's client for the same
+# Words that make Spark redact an option in its plans (except in "tokenizer"), and the Kafka client's words for the same
 # things.
 _SECRET = re.compile(
     r"secret|password|token(?!iz)|access[._]?key|credential|sasl\.jaas|oauthbearer\.config|passphrase|key\.pem"
@@ -24,9 +24,9 @@ _SECRET = re.compile(
 # Up to the last @: a password that is not escaped may hold a slash or an @.
 _CREDENTIALS = re.compile(r"://[^/@\s]*:[^\s]*@")
 _PASSWORDS = re.compile(r"://[^/@\s:]*:([^\s,]*)@")
-# In a text, where a later @ may belong to something else.
+# In a text, a later @ may belong to something else.
 _IN_TEXT = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")
-# The credentials of an HTTP header. Behind a bare scheme they must be long and hold a digit, = or _: "basic auth" is
+# The credentials of an HTTP header. After a bare scheme they must be long and hold a digit, = or _: "basic auth" is
 # plain text.
 _HEADER = re.compile(
     r"(\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:basic|bearer|digest|token)\s+)?"
@@ -35,7 +35,7 @@ _HEADER = re.compile(
     r"|(\b(?:bearer|basic)\s+)((?=\S*[\d=_])[\w.~+/=-]{8,})",
     re.IGNORECASE,
 )
-# Of connection strings, JAAS texts and signed URIs.
+# In connection strings, JAAS texts and signed URIs.
 _INLINE = re.compile(
     r"((?:password|secret|token|access[._]?key|account[._]?key|\bsig|signature)\s*=\s*)(\"[^\"]*\"|'[^']*'|[^;&\s]+)",
     re.IGNORECASE,
@@ -43,7 +43,7 @@ _INLINE = re.compile(
 
 
 def redacted(key: str, value: Any) -> Any:
-    """The value of an option as it may be shown: ``(redacted)`` replaces secrets.
+    """Returns the value of an option in a form that is safe to show: ``(redacted)`` replaces secrets.
 
     Looks into mappings, lists, items of a configuration (pairs of key and value), JSON objects as text, and URIs.
     """
@@ -59,30 +59,30 @@ def redacted(key: str, value: Any) -> Any:
 
 
 def without_credentials(text: str) -> str:
-    """A URI without user, password and query. An ADLS container that stands before the ``@`` stays."""
+    """Returns a URI without user, password and query. Keeps an ADLS container before the ``@``."""
     text = text.partition("?")[0] if "://" in text else text
     return _CREDENTIALS.sub("://", text)
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of an option of that name is one."""
+    """Whether an option of that name holds a secret."""
     return _SECRET.search(key) is not None
 
 
 def inline_secrets(text: str) -> list[str]:
-    """The secrets in a connection string, a JAAS text, a signed URI or an HTTP header."""
+    """Returns the secrets in a connection string, a JAAS text, a signed URI or an HTTP header."""
     headers = [found[1] or found[3] for found in _HEADER.findall(text)] if _may_have_header(text) else []
     return [found[1].strip("\"'") for found in _INLINE.findall(text)] + headers
 
 
 def url_secrets(text: str) -> list[str]:
-    """The passwords in the URIs of an option."""
+    """Returns the passwords in the URIs of an option."""
     return _PASSWORDS.findall(text)
 
 
 def without_inline(text: str) -> str:
-    """A text, such as an exception's message, without the passwords in its URIs, the values of ``password=…`` and the
-    like, and the credentials in HTTP headers."""
+    """Returns a text, such as an exception's message, without passwords in URIs, values of ``password=…`` and the like,
+    and credentials in HTTP headers."""
     return _without_values(_IN_TEXT.sub(rf"\1{REDACTED}@", text))
 
 
@@ -93,7 +93,7 @@ def _without_values(text: str) -> str:
 
 
 def _may_have_header(text: str) -> bool:
-    """Whether the text has a word that each match of ``_HEADER`` needs: in 50 MB a search for these takes 0.15 s, the
+    """Whether the text has a word that each match of ``_HEADER`` needs: over 50 MB this search takes 0.15 s, the
     pattern 5 s."""
     lowered = text.lower()
     return any(word in lowered for word in ("authorization", "cookie", "x-api-key", "x-signature", "bearer", "basic"))

@@ -1,4 +1,4 @@
-"""The user's part of a traceback: frames of this package, its core and Spark between them tell a user nothing."""
+"""The user's part of a traceback: frames of this package, its core and Spark tell a user nothing."""
 
 import functools
 import linecache
@@ -17,13 +17,13 @@ _BELOW = OURS | {"pyspark", "py4j"}  # what calls a component
 _IMPORT = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
 _COMPONENTS = ("pystorm_source.bolts", "pystorm_source.spouts", "pystorm_source.formats", "pystorm_source.journal")
 LONGEST_LINE = 200
-"""Characters of a source line in a message. Less: one does not see what it does. More: it hides the place."""
+"""Characters of a source line in a message. Less: it is unclear what it does. More: it hides the place."""
 
 
 def trim(error: BaseException) -> BaseException:
-    """Leaves the user's frames in the tracebacks of the exception, its causes and members: from the first one in the
-    user's own code on, without those of this package and of Python's import. A traceback that has none of the user's
-    loses those of the import alone.
+    """Trims the tracebacks of the exception, its causes and members to the user's frames: from the first frame of the
+    user's own code on, without this package and Python's import. A traceback without the user's frames loses only
+    the import's frames.
 
     Changes the exception, and returns it.
     """
@@ -31,12 +31,12 @@ def trim(error: BaseException) -> BaseException:
         if kept := _users(each.__traceback__) or _without_import(each.__traceback__):
             each.__traceback__ = functools.reduce(_linked, reversed(kept), None)
         if isinstance(each.__context__, (ComponentFailed, TupleFailed)):
-            each.__context__ = None  # the engine's own: it was at work on an exception when the user's code was called
+            each.__context__ = None  # the engine's own: it was handling an exception when it called the user's code
     return error
 
 
 def only_users(error: BaseException) -> BaseException:
-    """The exception, its causes and members with the user's frames alone, none where there is none.
+    """Keeps only the user's frames of the exception, its causes and members, and drops tracebacks without any.
 
     Changes the exception, and returns it.
     """
@@ -48,27 +48,27 @@ def only_users(error: BaseException) -> BaseException:
 
 
 def users_traceback(error: BaseException) -> str:
-    """The exception with its causes, and the user's frames alone, as Python prints them, cut. Empty if no frame is the
-    user's."""
+    """Formats the exception and its causes as Python prints them, with only the user's frames, cut. Empty without
+    a frame of the user."""
     if not any(_users(each.__traceback__) for each in _chain(error)):
         return ""
     return traced(trim(error)).rstrip("\n")
 
 
 def shown(error: BaseException) -> str:
-    """For a log: the exception with the user's frames alone, or the whole of it if none is the user's."""
+    """Formats the exception for a log: only the user's frames, or all frames if the user has no frame."""
     return users_traceback(error) or traced(error).rstrip("\n")
 
 
 def users_line(error: BaseException) -> str:
-    """The line of the user's own code that raised: ``File "/job/bolts.py", line 7, in process: 1 / n``; empty if there
-    is none.
+    """Returns the line of the user's own code that raised: ``File "/job/bolts.py", line 7, in process: 1 / n``; empty
+    if there is no such line.
 
-    Of an exception that a library raised it is the line that called the library.
+    If a library raised the exception, it is the line that called the library.
     """
     kept = _users(error.__traceback__)
     own = [trace for trace in kept if not _is_library(trace)]
-    if not own and kept:  # a component that is installed, as on a cluster
+    if not own and kept:  # an installed component, as on a cluster
         package = _package_of(kept[0])
         own = [trace for trace in kept if _package_of(trace) == package]
     if not own:
@@ -79,7 +79,7 @@ def users_line(error: BaseException) -> str:
 
 
 def _line_of_method(code: object) -> str:
-    """Where the method begins that a call was judged by: of an error that was raised for what it returned."""
+    """Returns the first line of the method whose return value caused the error."""
     if not isinstance(code, CodeType):
         return ""
     file, line = code.co_filename, code.co_firstlineno
@@ -88,7 +88,7 @@ def _line_of_method(code: object) -> str:
 
 
 def users_frames(error: BaseException) -> list[str]:
-    """The user's frames, outermost first: ``bolts.py:12 in process``."""
+    """Returns the user's frames, outermost first: ``bolts.py:12 in process``."""
     return [
         f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno} in {trace.tb_frame.f_code.co_name}"
         for trace in _users(error.__traceback__)
@@ -96,8 +96,8 @@ def users_frames(error: BaseException) -> list[str]:
 
 
 def frames_shown(frames: Iterable[FrameType], most: int = 20) -> tuple[str, ...]:
-    """Of a running thread the frames that are neither of this package nor of Spark, at most the ``most`` innermost
-    ones, outermost first: ``bolts.py:12 in process: 1 / n``."""
+    """Returns a running thread's frames outside of this package and Spark, up to the ``most`` innermost ones, outermost
+    first: ``bolts.py:12 in process: 1 / n``."""
     kept = [frame for frame in frames if _package(frame) not in _BELOW][-most:]
     return tuple(
         line_shown(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, frame.f_globals) for frame in kept
@@ -105,18 +105,18 @@ def frames_shown(frames: Iterable[FrameType], most: int = 20) -> tuple[str, ...]
 
 
 def line_shown(file: str, line: int, function: str, names: dict[str, Any] | None = None) -> str:
-    """One of these lines. ``names``: globals of the function, through which the source of a zipped module is found."""
+    """Formats such a line. ``names``: the function's globals, needed to find the source of a zipped module."""
     source = cut(linecache.getline(file, line, names).strip(), LONGEST_LINE)
     return f"{os.path.basename(file)}:{line} in {function}{f': {source}' if source else ''}"
 
 
 def in_a_line(error: BaseException) -> str:
-    """The exception's type and the first line of its message."""
+    """Returns the exception's type and the first line of its message."""
     return one_line(said(error))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception, its causes, contexts and members."""
+    """Yields the exception, its causes, contexts and members."""
     seen: dict[int, BaseException] = {}
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -131,12 +131,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _walked(trace: TracebackType | None) -> Iterator[TracebackType]:
-    """The frames, outermost first, without the steps that Python takes to import a module."""
+    """Yields the frames, outermost first, without Python's own steps to import a module."""
     return (each for each in _all(trace) if not _is_import(each))
 
 
 def _without_import(trace: TracebackType | None) -> list[TracebackType]:
-    """The frames, if some of them are of an import; else none."""
+    """Returns the frames without an import's; nothing if no frame belongs to an import."""
     return list(_walked(trace)) if any(map(_is_import, _all(trace))) else []
 
 
@@ -151,7 +151,7 @@ def _is_import(trace: TracebackType) -> bool:
 
 
 def _users(first: TracebackType | None) -> list[TracebackType]:
-    """The user's frames, outermost first; libraries that the user's code calls are among them."""
+    """Returns the user's frames, outermost first, including libraries that the user's code calls."""
     kept: list[TracebackType] = []
     after_ours: list[TracebackType] = []
     called_by = ""
@@ -163,7 +163,7 @@ def _users(first: TracebackType | None) -> list[TracebackType]:
             kept.append(trace)
         if package not in _BELOW:
             after_ours.append(trace)
-    # Libraries that a ready-made spout calls are not the user's.
+    # Libraries called by a ready-made spout are not the user's.
     return kept or ([] if called_by.startswith(_COMPONENTS) else after_ours)
 
 

@@ -1,3 +1,4 @@
-"""Bytes become rows or Arrow columns: lines, CSV and NDJSON of files, JSON and Avro of records. Knows no spout."""
+"""Turns bytes into rows or Arrow columns: lines, CSV and NDJSON from files, JSON and Avro from records. Knows no
+spout."""
 
 __all__: list[str] = []

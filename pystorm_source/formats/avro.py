@@ -1,6 +1,6 @@
-"""Avro, written by Confluent's serializers: a zero byte, the id of the schema in four bytes, the value.
+"""Avro from Confluent's serializers: a zero byte, the id of the schema in four bytes, the value.
 
-Values are read by fastavro, schemas by Confluent's client. Confluent's ``AvroDeserializer`` joins the two as well, but
+fastavro reads the values, Confluent's client the schemas. Confluent's ``AvroDeserializer`` also combines the two, but
 takes more than three times as long for a record, ignores bytes after the value, and knows no declared type.
 """
 
@@ -33,12 +33,12 @@ _OTHER_KINDS = {
 
 
 class Avro:
-    """``Avro(type, side, options)``. ``type``: of the column, None for that of the reader schema, or none at all.
+    """``Avro(type, side, options)``. ``type``: of the column; None: the reader schema's, or unknown without one.
 
-    The schema that a record was written with is fetched by its id, when the first such record comes. Its fields go by
-    name: others than the declared ones are ignored, declared ones that it does not have are null (a reader schema may
-    set other defaults). A schema that can have values which the declared type cannot hold is refused as a whole: its
-    records cannot be decoded. Raises OptionError for a reader schema that is none, or does not fit the type.
+    Fetches the schema that a record was written with by its id, at the first such record. Fields are matched by name:
+    undeclared ones are ignored, missing ones are null (a reader schema may set other defaults). A schema with possible
+    values that do not fit the declared type is refused: none of its records can be decoded. Raises OptionError for a
+    reader schema that is invalid or does not fit the type.
     """
 
     def __init__(self, type: pa.DataType | None, side: str, options: DecodingOptions):
@@ -63,7 +63,7 @@ class Avro:
         if self._parts:
             try:
                 return self._struct_of(found)
-            except Malformed:  # of one of them, which has to be named
+            except Malformed:  # one of them is malformed, and the error must name it
                 pass
         return pa.array(self._shaped(found, bad), self.type)
 
@@ -73,11 +73,12 @@ class Avro:
         return _each(data, lambda each: self._read(each, unknown), bad)
 
     def _shaped(self, found: list[Any], bad: dict[int, str]) -> list[Any]:
-        """These values in their form."""
+        """The values in their form."""
         return found if self._form is None else _each(found, self._form, bad)
 
     def _struct_of(self, records: list[dict[str, Any] | None]) -> pa.StructArray:
-        """Records as a column, field by field: that spares a dict for each. Raises Malformed if one does not fit."""
+        """Builds a column of records field by field, which spares a dict for each record. Raises Malformed if a record
+        does not fit."""
         nulls = [each is None for each in records]
         filled = [each or {} for each in records] if any(nulls) else records
         columns = []
@@ -110,8 +111,8 @@ class Avro:
         return value
 
     def _schema(self, id: int, unknown: dict[int, str]) -> Any:
-        """The schema for records of this id. ``unknown``: ids without one, and why; the registry is asked again with
-        the next batch."""
+        """The schema for records of this id. ``unknown``: ids without a schema, and why; the registry is asked again
+        with the next batch."""
         schema = self._schemas.get(id)
         if schema is None:
             if id not in unknown:
@@ -125,7 +126,7 @@ class Avro:
 
     @functools.cached_property
     def _registry(self) -> "Registry":
-        # Imported by tasks alone, when they need it: it takes half a second.
+        # Imported only by tasks, when they need it: it takes half a second.
         try:
             from pystorm_source.formats.registry import registry_of
         except ImportError as error:
@@ -146,7 +147,7 @@ class Avro:
 
 
 def _each(values: Sequence[Any], form: Form, bad: dict[int, str]) -> list[Any]:
-    """The form of each value. Of None, and of one that is malformed, which goes into ``bad``, it is None."""
+    """The form of each value; None for None, and for a malformed value, which goes into ``bad``."""
     shaped: list[Any] = []
     for index, each in enumerate(values):
         value = None
@@ -160,7 +161,7 @@ def _each(values: Sequence[Any], form: Form, bad: dict[int, str]) -> list[Any]:
 
 
 def reader_schema(text: str, side: str) -> AvroSchema:
-    """Of the option. Raises OptionError if it is none, or none that has a type."""
+    """Reads the option's schema. Raises OptionError if it is invalid or has no type."""
     try:
         schema = AvroSchema(text, {})
         schema.type()

@@ -1,4 +1,4 @@
-"""Avro schemas: which can be read at all, what type of column they are, and whether they fit a declared one."""
+"""Avro schemas: whether they can be read, their column type, and whether they fit a declared type."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -41,7 +41,7 @@ _MOST_LOADED = 200
 
 
 class _Texts(AbstractSchemaRepository):
-    """The schemas that one refers to, by name; the one itself is called ``""``."""
+    """A schema, called ``""``, and the schemas that it refers to, by name."""
 
     def __init__(self, texts: Mapping[str, str]):
         self._texts = texts
@@ -49,7 +49,8 @@ class _Texts(AbstractSchemaRepository):
 
     def load(self, name: str) -> Any:
         self._loaded += 1
-        # Guarantee: schemas that refer to each other in a circle end here, not with the stack (fastavro has no limit).
+        # Guarantee: schemas that refer to each other in a circle end here, not at the stack's end (fastavro has no
+        # limit).
         if name not in self._texts or self._loaded > _MOST_LOADED:
             raise SchemaRepositoryError(f"{name!r} is referred to, but not there, or refers to itself")
         return _json(self._texts[name])
@@ -63,10 +64,10 @@ def _json(text: str) -> Any:
 
 
 class AvroSchema:
-    """``AvroSchema(text, references)``: a schema as JSON, and those that it refers to by name.
+    """``AvroSchema(text, references)``: a schema as JSON, and the schemas that it refers to, by name.
 
-    ``parsed``: for fastavro. Raises Malformed if it is none, if it contains itself, or if bytes that say
-    nothing could stand for any number of values (an array of nulls).
+    ``parsed``: for fastavro. Raises Malformed if it is invalid, contains itself, or has arrays whose elements take no
+    bytes (nulls): a few bytes could claim any number of values.
     """
 
     def __init__(self, text: str, references: Mapping[str, str]):
@@ -83,11 +84,11 @@ class AvroSchema:
             raise Malformed(f"the schema cannot be read: {type(error).__name__}: {error}") from None
 
     def type(self) -> pa.DataType:
-        """Of the column that holds its values. Raises Malformed if there is none."""
+        """The type of a column for its values. Raises Malformed if no type fits."""
         return self._type(self.parsed, "")
 
     def check_fits(self, wanted: pa.DataType) -> None:
-        """Raises Malformed, naming the field, unless a column of this type holds all values of the schema."""
+        """Raises Malformed, naming the field, unless all values of the schema fit into a column of this type."""
         self._fit(self.parsed, wanted, True, "")
 
     def _resolved(self, schema: Any) -> Any:
@@ -111,7 +112,7 @@ class AvroSchema:
                 self._check(schema["items" if kind == "array" else "values"], outer)
 
     def _weightless(self, schema: Any, outer: tuple[str, ...] = ()) -> bool:
-        """Whether values take no bytes."""
+        """Whether its values take no bytes."""
         schema = self._resolved(schema)
         if _kind(schema) == "record" and schema["name"] not in outer:
             return all(self._weightless(field["type"], (*outer, schema["name"])) for field in schema["fields"])

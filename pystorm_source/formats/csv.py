@@ -41,7 +41,7 @@ def _integer_of(type: pa.DataType) -> Converter:
     low, high = integer_bounds(type)
 
     def convert(text: str) -> int:
-        if "_" in text:  # which Python takes
+        if "_" in text:  # Python would accept it
             raise ValueError("no integer")
         value = int(text)
         if not low <= value <= high:
@@ -83,7 +83,7 @@ def _date(text: str) -> datetime.date:
 def _timestamp(text: str) -> datetime.datetime:
     text = text.strip()
     if len(text) > 10 and text[-1] not in "Zz" and "+" not in text and "-" not in text[10:]:
-        text += "+00:00"  # a third of the time that replace(tzinfo=...) takes
+        text += "+00:00"  # takes a third of the time of replace(tzinfo=...)
     value = datetime.datetime.fromisoformat(text)
     return value if value.tzinfo is datetime.UTC else in_utc(value)
 
@@ -117,13 +117,12 @@ def _converter_of(family: str, type: pa.DataType) -> Converter | None:
 class Csv(LineFormat):
     """``Csv(fields, types, header, delimiter, null, decoder, faults)``.
 
-    Values are in double quotes if they hold the delimiter or a quote (doubled); a record is one line, a quoted
-    newline is malformed. The text ``null`` is null for every type, and malformed in a field that is ``not null``.
-    With ``header`` the first line of each file names its columns, and those that are no field are ignored; a
-    field without a column is an error. By position, a line has a value per field. Integers, floats,
-    ``true``/``false``, decimals, ISO 8601 dates and timestamps (without zone: UTC); fields without a type are
-    strings. Blank lines are ignored. Raises OptionError for a type that text cannot hold, SchemaError for one that
-    is none.
+    A value with the delimiter or a quote (doubled) is in double quotes; a record is one line, a quoted newline is
+    malformed. The text ``null`` is null for every type, and malformed in a field that is ``not null``. With ``header``,
+    the first line of each file names its columns; columns without a field are ignored, a field without a column is an
+    error. Without it, a line has a value per field, by position. Types: integers, floats, ``true``/``false``, decimals,
+    ISO 8601 dates and timestamps (without zone: UTC); fields without a type are strings. Blank lines are ignored.
+    Raises OptionError for a type without a text form, SchemaError for an invalid type.
     """
 
     def __init__(
@@ -187,7 +186,7 @@ class Csv(LineFormat):
         self._positions = [columns.index(field) for field in self._fields]
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
-        """All lines of a block are converted column by column; if one of them is odd, line by line."""
+        """Converts all lines of a block column by column; if one of them is odd, line by line."""
         body = without_newline(data)
         if offset > 0 or fixed or not body.startswith(b"\xef\xbb\xbf"):
             columns = self._columns(body)
@@ -200,7 +199,7 @@ class Csv(LineFormat):
         return None if self._reader is None or text is None else self._reader.read(text, self._width, self._positions)
 
     def _columns(self, body: bytes) -> list[list[Any]] | None:
-        """The fields' values in all lines; None if not every line is a record that can be converted."""
+        """The fields' values in all lines; None unless every line is a valid record."""
         try:
             text = self._decoder.decode_lines(body)
             lines = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
@@ -213,7 +212,7 @@ class Csv(LineFormat):
             if set(map(len, records)) != {self._width}:
                 return None
             if (self._width == 1 or self._spaces) and not all(map(str.strip, lines)):
-                return None  # a blank line is no record
+                return None  # a blank line is not a record
             by_position = list(zip(*records, strict=True))
             columns: list[list[Any]] = []
             for position, convert, bounds, may_lack in zip(

@@ -1,7 +1,8 @@
-"""CSV as Arrow columns, by pyarrow.csv: blocks that it reads as Python's csv and converters of ours do.
+"""Reads CSV as Arrow columns, by pyarrow.csv, if it gives the same result as Python's csv and this package's
+converters.
 
-What it would read otherwise is found beforehand, in the bytes of the whole block: quotes inside of values, quoted
-newlines, carriage returns, numbers that only one of both takes.
+A scan of the block's bytes finds beforehand what it would read differently: quotes inside of values, quoted newlines,
+carriage returns, numbers that only one of the two accepts.
 """
 
 import re
@@ -24,7 +25,7 @@ _ODD_NAN = (b"n(", b"N(")
 class CsvColumns:
     """``CsvColumns(schema, delimiter, null)``: reads columns of these types.
 
-    ``of`` answers None if pyarrow cannot read them as they are defined.
+    ``of`` returns None if pyarrow cannot read CSV with this delimiter.
     """
 
     def __init__(self, schema: pa.Schema, delimiter: str, null: str):
@@ -40,8 +41,8 @@ class CsvColumns:
         return cls(schema, delimiter, null) if single else None
 
     def read(self, text: bytes, width: int, positions: Sequence[int]) -> pa.RecordBatch | None:
-        """The records of whole lines of UTF-8, of ``width`` values each, of which those at ``positions`` are the
-        columns. None if the lines have to be read one by one."""
+        """Reads complete lines of UTF-8 with ``width`` values each; the values at ``positions`` become the columns.
+        None if the lines must be read one by one."""
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n").removesuffix(b"\r")
         if not text or len(text) > MOST_BYTES or not self._is_plain(text, width):
@@ -62,7 +63,7 @@ class CsvColumns:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _is_plain(self, text: bytes, width: int) -> bool:
-        """Whether pyarrow finds the same records and values in it."""
+        """Whether pyarrow finds the same records and values in the text."""
         if b"\r" in text or text.startswith(b"\xef\xbb\xbf"):
             return False
         if self._floats and any(mark in text for mark in _ODD_NAN):
@@ -72,7 +73,7 @@ class CsvColumns:
         return b'"' not in text or is_well_quoted(text, ord(self._delimiter))
 
     def _has_hex(self, text: bytes, width: int, positions: Sequence[int]) -> bool:
-        """Whether an integer is written as pyarrow alone would take it."""
+        """Whether an integer is in a form that only pyarrow accepts."""
         where = [positions[index] for index in self._integers]
         columns = self._read(text, width, where, [pa.string()] * len(where))
         return any(pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py() for column in columns)
@@ -98,10 +99,10 @@ class CsvColumns:
 
 
 def is_well_quoted(text: bytes, delimiter: int) -> bool:
-    """Whether quotes stand around whole values, doubled within them, and no newline is quoted.
+    """Whether quotes enclose complete values, inner quotes are doubled, and no newline is quoted.
 
-    Every other quote opens: it is at the begin of a value, or behind one that has just closed, with which it is a
-    doubled one. The others close: at the end of a value, or before one that opens again.
+    Every other quote opens: at the start of a value, or right after a closing quote, which makes a doubled one. The
+    others close: at the end of a value, or right before a quote that opens again.
     """
     codes = np.frombuffer(text, np.uint8)
     quotes = np.flatnonzero(codes == _QUOTE)
@@ -110,7 +111,7 @@ def is_well_quoted(text: bytes, delimiter: int) -> bool:
     opening, closing = quotes[::2], quotes[1::2]
     borders = np.zeros(256, np.bool_)
     borders[[delimiter, NEWLINE, _QUOTE]] = True
-    # In front of the first value and behind the last one is a border, too.
+    # The start of the text and its end are borders, too.
     first, last = int(opening[0] == 0), len(closing) - int(closing[-1] == len(text) - 1)
     if not (borders[codes[opening[first:] - 1]].all() and borders[codes[closing[:last] + 1]].all()):
         return False

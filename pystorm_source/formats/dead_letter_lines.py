@@ -1,4 +1,4 @@
-"""Lines of dead letters: JSON objects, whose ``values`` are the JSON array of a tuple's values, as text."""
+"""Lines of dead letters: JSON objects whose ``values`` are a tuple's values: a JSON array as text."""
 
 import logging
 import re
@@ -13,7 +13,7 @@ from pystorm_source.formats.ndjson import NdJson
 
 
 class Letter(msgspec.Struct, frozen=True):
-    """A line. Spark's JSON sink leaves out what is null."""
+    """A line. Spark's JSON sink leaves nulls out."""
 
     values: str
     component: str = ""
@@ -25,15 +25,15 @@ class Letter(msgspec.Struct, frozen=True):
 
 
 ABOUT = ("component", "reason", "attempts", "partition", "offset", "time")
-"""What is known about a letter, besides its values."""
+"""What is known about a dead letter, besides its values."""
 
 
 class DeadLetterLines(NdJson):
-    """The values of a letter by place, and behind them what is asked for about it.
+    """Reads the values of a dead letter by position, followed by the requested facts about it.
 
-    ``fields``, ``types``: of the values, then of ``about``. Letters of another ``component``, if it is not empty, or
-    whose reason does not match ``reason`` anywhere give no tuple. A line is malformed if it is no dead letter, or its
-    values are not as many as the fields, or not of their types.
+    ``fields``, ``types``: of the values, then of ``about``. Dead letters of other components than ``component`` (if it
+    is given), or without a match of ``reason`` in their reasons, give no tuple. A line is malformed if it is not a dead
+    letter, or if the number of its values or their types do not match the fields.
     """
 
     _words = True
@@ -48,7 +48,7 @@ class DeadLetterLines(NdJson):
         faults: Faults,
     ):
         super().__init__(fields, types, faults)
-        self.schema = None  # order: behind the base's, which reads whole blocks as columns where it has one
+        self.schema = None  # order: after the base class's, which reads complete blocks as columns if it has a schema
         self._columns = None
         if about and fields[-len(about) :] != about:
             raise OptionError(
@@ -75,7 +75,7 @@ class DeadLetterLines(NdJson):
         return self.values_of(letter)
 
     def values_of(self, letter: Letter) -> tuple[Any, ...]:
-        """The values of a letter, and what is asked for about it. Raises Malformed if they do not fit."""
+        """The values of a dead letter, and the requested facts about it. Raises Malformed if they do not fit."""
         try:
             parts = self._parts(letter.values)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -88,7 +88,8 @@ class DeadLetterLines(NdJson):
 
 
 def letter_values(fields: tuple[str, ...], types: tuple[str | None, ...]) -> Callable[[str], tuple[Any, ...]]:
-    """The function from a letter's ``values`` to those of fields of these types, by place. It raises Malformed."""
+    """Returns the function from a dead letter's ``values`` to the values of fields of these types, by position. It
+    raises Malformed."""
     faults = Faults("fail", logging.getLogger("pystorm.formats"), lambda _: False)
     lines = DeadLetterLines(fields, types, (), "", re.compile(""), faults)
     return lambda values: lines.values_of(Letter(values))

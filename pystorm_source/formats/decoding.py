@@ -1,4 +1,4 @@
-"""The bytes of a record's key and value become values, for tuples or as Arrow columns."""
+"""Decodes the bytes of a record's key and value into values for tuples, or into Arrow columns."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -16,22 +16,23 @@ Data = Sequence[bytes | None]
 
 
 class Decoder(Protocol):
-    """A format. None stays None. What cannot be decoded is None, too, and why is put into ``bad`` by its index.
+    """A format. None stays None. Data that cannot be decoded becomes None, too; the reason goes into ``bad`` under its
+    index.
 
-    ``type``: of the column; None if nothing declares it, and then ``array`` is not for calling.
+    ``type``: of the column; None if nothing declares it: then ``array`` must not be called.
     """
 
     type: pa.DataType | None
 
     def values(self, data: Data, bad: dict[int, str]) -> list[Any]:
-        """A value each, as tuples hold it: structs are dicts, times of an instant are in UTC."""
+        """The values for tuples: structs are dicts, instants are in UTC."""
 
     def array(self, data: Data, bad: dict[int, str]) -> pa.Array:
         """The same values as an array of ``type``."""
 
 
 class Bytes:
-    """The format ``bytes``: as they are."""
+    """The format ``bytes``: unchanged."""
 
     type = pa.binary()
 
@@ -71,8 +72,8 @@ class Text:
 def decoder_of(options: DecodingOptions, side: str, declared: str | None = None) -> Decoder:
     """The decoder of ``side`` (key or value), for one task. Does no I/O. ``declared``: DDL of the field.
 
-    Raises OptionError, SchemaError for a type that is none, that its format cannot have, that is declared twice and
-    differently, or a library that is missing.
+    Raises OptionError or SchemaError for a type that is invalid, does not fit the format, or is declared twice and
+    differently, and for a missing library.
     """
     type = None if declared is None else field_type(declared, f"field {side!r}")
     format = options.format_of(side) or ("string" if type == Text.type else "bytes")
@@ -120,8 +121,8 @@ def _checked(decoder: Decoder, declared: pa.DataType | None, side: str, format: 
 
 
 def column_type(config: Mapping[str, Any], side: str) -> str | None:
-    """The DDL of the field of ``side`` (key or value) under this configuration, if the topology does not declare it;
-    None: what it holds is known once it is read. Raises SchemaError, OptionError."""
+    """The DDL of the field of ``side`` (key or value) under this configuration, if the topology does not declare it.
+    None: the type is known only when records are read. Raises SchemaError, OptionError."""
     format = config.get(f"{side}.format") or "bytes"
     if format in _PLAIN:
         return ddl_of(_PLAIN[format]().type)
@@ -135,7 +136,7 @@ def column_type(config: Mapping[str, Any], side: str) -> str | None:
 
 
 class Undecodable(NamedTuple):
-    """A record that is left out. ``record``: its index; ``reason``: a sentence that names it and says why."""
+    """A record that is left out. ``record``: its index; ``reason``: a sentence that names the record and says why."""
 
     record: int
     reason: str
@@ -146,8 +147,8 @@ class Undecodable(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """Decoded keys and values: side → list or array. ``kept``: the indices of the records that they are of, None: all
-    of them. ``lost``: the others."""
+    """Decoded keys and values: side → list or array. ``kept``: the indices of their records, None for all. ``lost``:
+    the other records."""
 
     columns: dict[str, Any]
     kept: list[int] | None = None
@@ -157,10 +158,10 @@ class Decoded(NamedTuple):
 class Decoding:
     """``Decoding(options, declared, logger)``: keys and values of one task's records.
 
-    ``declared``: key, value or both → DDL of the field, None if it has no type. What is not declared is not decoded.
-    A record of which something cannot be decoded, or is null and declared ``not null``, is left out of the result and
-    listed in ``lost``, unless ``decode.errors`` is ``null``: then it stays, the first one is logged, and ``nulled``
-    counts the keys and values. Raises as ``decoder_of``.
+    ``declared``: key, value or both → DDL of the field, None if it has no type. Undeclared sides are not decoded. A
+    record with a key or value that cannot be decoded, or is null and declared ``not null``, goes to ``lost`` instead of
+    the result. If ``decode.errors`` is ``null``, it stays: the first one is logged, and ``nulled`` counts the keys and
+    values. Raises as ``decoder_of``.
     """
 
     def __init__(self, options: DecodingOptions, declared: Mapping[str, str | None], logger: logging.Logger):
@@ -172,12 +173,12 @@ class Decoding:
 
     @property
     def may_fail(self) -> bool:
-        """Whether there are bytes that cannot be decoded."""
+        """Whether some bytes cannot be decoded."""
         return bool(self._never_null) or not all(isinstance(each, Bytes) for each in self.decoders.values())
 
     @property
     def decodes_many(self) -> bool:
-        """Whether ``decode_arrays`` takes much time by the call besides that by the record."""
+        """Whether ``decode_arrays`` has a high cost per call, besides the cost per record."""
         return any(isinstance(decoder, Json) and decoder.at_once for decoder in self.decoders.values())
 
     def decode_lists(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:

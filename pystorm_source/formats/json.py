@@ -1,6 +1,6 @@
 """JSON, a document per key or value.
 
-msgspec decodes a document straight into the declared type. Confluent's ``JSONDeserializer``, which parses it and then
+msgspec decodes a document directly into the declared type. Confluent's ``JSONDeserializer``, which parses it and then
 checks it against a JSON schema, takes 40 times as long.
 """
 
@@ -20,18 +20,18 @@ from pystorm_source.formats.values import form_of
 from pystorm_source.types.arrow import ddl_of
 
 FRAME = 5
-"""Bytes before the text that Confluent's JSON serializer writes: 0, and the id of a schema in four bytes."""
+"""Bytes that Confluent's JSON serializer writes before the text: 0, and the id of a schema in four bytes."""
 
 
 class Json:
     """``Json(type, side)``. ``type``: of the column; None: values as JSON gives them. ``side``: key or value.
 
-    Fields go by name: a missing one is null, others are ignored. Numbers, strings, true and false as JSON has them;
-    dates, times and timestamps as ISO 8601 (a timestamp without zone is UTC, a timestamp_ntz has none), decimals as
-    numbers or strings, binary as base64. Anything else cannot be decoded. The frame of Confluent's JSON serializer is
-    passed over. Raises OptionError for a type that JSON does not have.
+    Fields are matched by name: a missing one is null, others are ignored. Numbers, strings, true and false are JSON's;
+    dates, times and timestamps are ISO 8601 (a timestamp without zone is UTC, a timestamp_ntz has no zone), decimals
+    are numbers or strings, binary is base64. Anything else cannot be decoded. The frame of Confluent's JSON serializer
+    is skipped. Raises OptionError for a type that JSON does not have.
 
-    Columns of numbers, text, booleans, dates, timestamps, decimals, and lists and structs of these are made of many
+    Columns of numbers, text, booleans, dates, timestamps, decimals, and lists and structs of these are built from many
     documents at once.
     """
 
@@ -62,7 +62,7 @@ class Json:
         return pa.array(self.values(data, bad), self.type) if found is None else found
 
     def _read_at_once(self, data: Sequence[bytes | None]) -> pa.Array | None:
-        """The documents as one array; None if they have to be looked at one by one."""
+        """The documents as one array; None if they must be read one by one."""
         if self._columns is None:
             return None
         documents = [each for each in data if each is not None]

@@ -1,6 +1,7 @@
 """JSON objects as Arrow columns: msgspec decodes a block of them at once, and each field becomes an array.
 
-It takes half of the time that pyarrow.json takes, and what is a valid value is said by the same library as row by row.
+This takes half the time of pyarrow.json, and the same library decides about valid values as when rows are read one by
+one.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,8 @@ _BRACE, _END_BRACE, _RETURN = b"{}\r"
 
 
 def is_for_columns(type: pa.DataType) -> bool:
-    """Whether ``converted`` makes of an array of this type what a form (``values``) makes of its values one by one."""
+    """Whether ``converted`` turns an array of this type into what a form (``values``) makes of its values one by
+    one."""
     if types.is_struct(type):
         names = [field.name for field in type]
         alike = all(field.nullable and is_for_columns(field.type) for field in type)
@@ -33,9 +35,9 @@ def is_for_columns(type: pa.DataType) -> bool:
 
 
 class JsonColumns:
-    """``JsonColumns(schema)``: reads objects, of which the fields of the schema are columns.
+    """``JsonColumns(schema)``: reads objects; the schema's fields become columns.
 
-    ``of`` answers None if a type of the schema can be read one by one only.
+    ``of`` returns None if a type of the schema must be read value by value.
     """
 
     def __init__(self, schema: pa.Schema):
@@ -43,7 +45,7 @@ class JsonColumns:
         self._asked = [read_as(field.type) for field in schema]
         kind = struct_of([field.with_type(type) for field, type in zip(schema, self._asked, strict=True)], count())
         self._decode = msgspec.json.Decoder(kind).decode_lines
-        # By the attribute's own name in the code: attrgetter takes three times as long.
+        # With the attribute's name in the code: attrgetter takes three times as long.
         self._values_of = [eval(f"lambda rows: [row.f{index} for row in rows]") for index in range(len(schema))]
 
     @classmethod
@@ -52,7 +54,7 @@ class JsonColumns:
         return cls(schema) if alike else None
 
     def read(self, text: bytes) -> pa.RecordBatch | None:
-        """The objects of whole lines, one each. None if the lines have to be read one by one."""
+        """The objects of complete lines, one each. None if the lines must be read one by one."""
         text = text.removesuffix(b"\r")
         if text[:1] != b"{" or text[-1:] != b"}":
             return None
@@ -60,7 +62,7 @@ class JsonColumns:
         return self._read(text, len(newlines) + 1) if _between_objects(text, newlines) else None
 
     def documents(self, documents: Sequence[bytes]) -> pa.RecordBatch | None:
-        """The objects of documents, one each. None if they have to be read one by one."""
+        """The objects of documents, one each. None if they must be read one by one."""
         lengths = np.fromiter(map(len, documents), np.int64, len(documents))
         if not documents or not lengths.all():
             return None
@@ -72,9 +74,9 @@ class JsonColumns:
         return self._read(text, len(ends))
 
     def _read(self, text: bytes, objects: int) -> pa.RecordBatch | None:
-        """Each of so many objects begins with a brace and ends with one, and neither in a string nor elsewhere in an
-        object does JSON have ``}`` newline ``{``: so the border between two of them is one between two objects, and as
-        many objects as there are to be are one each."""
+        """Each of the ``objects`` parts begins and ends with a brace. JSON never has ``}`` newline ``{`` inside of an
+        object, not even in a string, so each border between parts separates two objects; if the number fits, each part
+        is one object."""
         if len(text) > MOST_BYTES:
             return None
         try:
@@ -99,8 +101,8 @@ class JsonColumns:
 
 
 def _between_objects(text: bytes, newlines: Any) -> bool:
-    """Whether each newline stands between two braces; a carriage return may be before it. The text begins with a brace
-    and ends with one."""
+    """Whether each newline is between two braces, perhaps after a carriage return. The text begins and ends with a
+    brace."""
     codes = np.frombuffer(text, np.uint8)
     before = codes[newlines - 1]
     if (before == _RETURN).any():

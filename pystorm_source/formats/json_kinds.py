@@ -1,4 +1,4 @@
-"""What msgspec checks the values of a document by, for each type of a column."""
+"""The types that msgspec checks a document's values against, for each type of a column."""
 
 import datetime
 import decimal
@@ -15,18 +15,18 @@ from pystorm_source.types.arrow import ddl_of
 from pystorm_source.types.families import integer_bounds
 
 KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
-"""What ``msgspec.to_builtins`` leaves as it is when it makes dicts of structs."""
+"""Types that ``msgspec.to_builtins`` leaves unchanged when it turns structs into dicts."""
 
 
 def kind_or_null(type: pa.DataType, numbers: "count[int]", words: bool = False) -> Any:
-    """As ``kind_of``, of a value that may be null."""
+    """As ``kind_of``, for a value that may be null."""
     return None if types.is_null(type) else kind_of(type, numbers, words) | None
 
 
 def kind_of(type: pa.DataType, numbers: "count[int]", words: bool = False) -> Any:
-    """What msgspec checks values of this type by; ``numbers`` tells structs apart. ``words``: floats that JSON does not
-    have may be words: "NaN", "Infinity", "-Infinity", and keys of maps and time spans are text, which
-    ``form_of`` reads. Raises TypeError."""
+    """The type that msgspec checks values of this type against; ``numbers`` gives structs different names. ``words``:
+    floats that JSON lacks may be words ("NaN", "Infinity", "-Infinity"), and keys of maps and time spans are text,
+    which ``form_of`` reads. Raises TypeError."""
     if words and types.is_duration(type):
         return str
     if words and types.is_floating(type):
@@ -66,7 +66,7 @@ _KINDS: dict[pa.DataType, Any] = {
 
 
 def struct_of(fields: Sequence[pa.Field], numbers: "count[int]", words: bool = False) -> Any:
-    """The class of objects with these fields, the attributes ``f0``, ``f1``, … of it."""
+    """The class of objects with these fields; its attributes are ``f0``, ``f1``, …."""
     members: list[Any] = []
     for index, field in enumerate(fields):
         if field.nullable:
@@ -74,5 +74,5 @@ def struct_of(fields: Sequence[pa.Field], numbers: "count[int]", words: bool = F
         else:
             members.append((f"f{index}", kind_of(field.type, numbers, words)))
     renamed = {f"f{index}": field.name for index, field in enumerate(fields)}
-    # gc: a tree of JSON has no circles, and the collector would look through every block that is read.
+    # gc: a tree of JSON has no cycles, and the collector would traverse every block that is read.
     return msgspec.defstruct(f"Struct{next(numbers)}", members, rename=renamed, kw_only=True, gc=False)

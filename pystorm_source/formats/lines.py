@@ -1,4 +1,4 @@
-"""Formats: blocks of lines become (values, offset) pairs, or Arrow columns."""
+"""Formats: they turn blocks of lines into (values, offset) pairs, or into Arrow columns."""
 
 import codecs
 import logging
@@ -12,13 +12,13 @@ from pystorm_source.errors import SchemaError
 from pystorm_source.formats.line_columns import MOST_BYTES, lines_of
 
 Pairs = Iterator[tuple[tuple[Any, ...], int] | None]
-"""(values, offset) of each line; None if a row was made of a malformed one, whose readers are given a turn then."""
+"""(values, offset) of each line. None: a malformed line has become a row, and its readers get a turn."""
 
-# Of a malformed line and of the reason in messages: each may be as long as the file. Too small: the cause is not
-# seen. Too large: messages and logs are unreadable.
+# Characters of a malformed line, and of the reason, in messages: each may be as long as the file. Too small: the cause
+# is not visible. Too large: messages and logs are unreadable.
 SHOWN = 200
 
-# Encodings in which a character is a byte, so that a line has as many of the one as of the other.
+# Encodings with one byte per character, so that a line has as many characters as bytes.
 _SINGLE_BYTE = ("ascii", "iso8859-", "cp125", "cp437", "cp850", "koi8-")
 
 
@@ -35,13 +35,14 @@ class LineFormat(Protocol):
     schema: pa.Schema | None
 
     def begin(self, path: str, first_line: bytes) -> None:
-        """A range of this file comes next; ``first_line``: of the file, not of the range."""
+        """A range of this file comes next; ``first_line``: the file's, not the range's."""
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
-        """The tuples of a block of whole lines, which begins at ``offset``; ``fixed``: all of them have this offset."""
+        """The tuples of a block of complete lines, which begins at ``offset``; ``fixed``: all of them have this
+        offset."""
 
     def batch(self, data: bytes, offset: int, fixed: bool) -> pa.RecordBatch | None:
-        """The same rows as columns of ``schema``. None if the lines have to be read one by one, by ``pairs``."""
+        """The same rows as columns of ``schema``. None if the lines must be read one by one, by ``pairs``."""
 
 
 class TextDecoder:
@@ -72,7 +73,7 @@ class TextDecoder:
         return text
 
     def utf8(self, data: bytes) -> bytes | None:
-        """The text of ``decode`` as UTF-8; None if UTF-8 cannot have it, or ``decode`` would raise."""
+        """The text of ``decode`` as UTF-8; None if UTF-8 cannot represent it, or ``decode`` would raise."""
         if data.isascii() and (self.encoding == "utf-8" or self.single_byte):
             return data
         try:
@@ -99,7 +100,7 @@ def without_newline(data: bytes) -> bytes:
 class Lines(LineFormat):
     """The format ``lines``: each line, without its newline (or CR LF), is the one value. Empty lines are lines.
 
-    ``field``: the column of a field that is declared as text, None for one that is not.
+    ``field``: the column of a field that is declared as text, otherwise None.
     """
 
     def __init__(self, decoder: TextDecoder, faults: "Faults", field: pa.Field | None = None):
@@ -137,16 +138,15 @@ class Lines(LineFormat):
 
 
 def line_offsets(lines: Sequence[str] | Sequence[bytes], offset: int, fixed: bool) -> Iterator[int]:
-    """The offsets of these lines, whose newlines are taken off; the first is at ``offset``."""
+    """The offsets of these lines, given without their newlines; the first is at ``offset``."""
     if fixed:
         return repeat(offset)
     return accumulate(map((1).__add__, map(len, lines)), initial=offset)
 
 
 class Unreadable(NamedTuple):
-    """A malformed line: of which file, at which byte, as it was read, and why. ``unit``: what a format has
-    instead of lines.
-    """
+    """A malformed line: its file, its byte offset, the line as it was read, and the reason. ``unit``: what the format
+    has instead of lines."""
 
     path: str
     offset: int
@@ -168,9 +168,9 @@ class Unreadable(NamedTuple):
 
 
 class Faults:
-    """The fate of malformed lines, by ``files.malformed``: they raise; or are counted, the first of each range logged,
-    and the sum; or go to ``bury``, which returns whether it made a row, and may raise. ``unit``: as in ``Unreadable``.
-    """
+    """Handles malformed lines by ``files.malformed``: raises; or counts them, logging the first of each range and the
+    sum; or passes them to ``bury``, which returns whether it made a row, and may raise. ``unit``: as in
+    ``Unreadable``."""
 
     def __init__(self, policy: str, logger: logging.Logger, bury: Callable[[Unreadable], bool], unit: str = "line"):
         self.path = ""
@@ -181,7 +181,8 @@ class Faults:
         self._unit = unit
 
     def take(self, reason: object, line: bytes, offset: int) -> bool:
-        """Whether a row is made of it now. Raises SchemaError, naming file, byte offset and line, if it is to fail."""
+        """Returns whether the line has become a row. Raises SchemaError, naming file, byte offset and line, if the
+        policy is ``fail``."""
         lost = Unreadable(self.path, offset, line, str(reason)[:SHOWN], self._unit)
         if self._policy == "dead-letter":
             return self._bury(lost)
@@ -193,7 +194,7 @@ class Faults:
         return False
 
     def sum_up(self) -> None:
-        """Logs how many lines of the range were skipped, and begins anew."""
+        """Logs how many lines of the range were skipped, and resets the count."""
         if self.skipped:
             self._logger.warning("%d malformed %ss in %r were skipped", self.skipped, self._unit, self.path)
             self.skipped = 0
@@ -207,9 +208,10 @@ def one_by_one(
     faults: Faults,
     blank: bool = False,
 ) -> Pairs:
-    """The pairs of a block, a call per line. ``values_of`` raises Malformed or answers None for a line without a tuple.
+    """The pairs of a block, with a call per line. ``values_of`` raises Malformed, or returns None for a line without a
+    tuple.
 
-    ``blank``: whether lines of nothing but white space are asked for.
+    ``blank``: whether lines of only white space count.
     """
     lines = data.split(b"\n")
     if not lines[-1]:

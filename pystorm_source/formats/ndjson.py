@@ -24,16 +24,16 @@ from pystorm_source.types.arrow import field_type, nullable, schema_of
 
 
 class NdJson(LineFormat):
-    """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are ignored.
+    """``NdJson(fields, types, faults)``. A missing key and null are null; keys without a field are ignored.
 
-    A typed field takes what JSON has for it, as ``Json`` does: numbers, strings, true and false, lists and objects;
-    dates, times and timestamps as ISO 8601 strings (a timestamp without zone is UTC, a timestamp_ntz has none),
-    decimals as numbers or strings, binary as base64. A field without a type takes anything. A line is malformed if it
-    is no object, has a value that the type cannot hold, or has none for a field that is ``not null``. Blank lines are
-    passed over. Raises OptionError for fields and types that JSON does not have.
+    A typed field accepts the same JSON as ``Json``: numbers, strings, true and false, lists and objects; dates, times
+    and timestamps as ISO 8601 strings (a timestamp without zone is UTC, a timestamp_ntz has no zone), decimals as
+    numbers or strings, binary as base64. A field without a type accepts anything. A line is malformed if it is not an
+    object, has a value that does not fit the type, or lacks a value for a field that is ``not null``. Blank lines are
+    skipped. Raises OptionError for fields and types that JSON does not have.
     """
 
-    # Whether floats that JSON does not have may be words, as those of dead letters are.
+    # Whether floats that JSON does not have may be words, as in dead letters.
     _words = False
 
     def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], faults: Faults):
@@ -72,11 +72,10 @@ class NdJson(LineFormat):
         self._faults.path = path
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
-        """All lines of a block are decoded at once if every one is an object, each by itself otherwise.
+        """Decodes all lines of a block at once if every line is an object, otherwise one by one.
 
-        ``decode_lines`` does not mind newlines inside of objects. But no object has ``}`` newline ``{`` inside of it,
-        so as many of these borders as there are borders of lines, and as many objects as lines, are one object per
-        line.
+        ``decode_lines`` accepts newlines inside of objects. But no object contains ``}`` newline ``{``: if every border
+        of lines looks like that, and there are as many objects as lines, each line is one object.
         """
         body = without_newline(data)
         lines = body.split(b"\n")
@@ -106,7 +105,7 @@ class NdJson(LineFormat):
             raise Malformed(error) from None
 
     def _finished(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What the decoder leaves to be done."""
+        """Does what the decoder leaves to be done."""
         changed = list(values)
         for index, form, where in self._forms:
             value = changed[index]
@@ -119,7 +118,7 @@ class NdJson(LineFormat):
 
 
 def _form_of(type: pa.DataType, words: bool) -> Form | None:
-    """The form of what the decoder gives for this type: it makes objects of structs, which become dicts."""
+    """The form for what the decoder returns for this type: its structs are objects, which become dicts."""
     form = form_of(type, whole=True, words=words)
     if not arrow.is_nested(type):
         return form

@@ -12,24 +12,24 @@ from pystorm_source.types.arrow import arrow_type
 _Format = Annotated[
     Literal["", "bytes", "string", "json", "avro"],
     Meta(
-        description="Format of the bytes. string: UTF-8. json: a document per record. avro: with the id of its "
-        "schema before it, as Confluent's serializers write it. bytes: not decoded. Empty: string if the "
-        "field is declared so, else bytes."
+        description="Format of the bytes. string: UTF-8. json: a document per record. avro: after the id of its "
+        "schema, as Confluent's serializers write it. bytes: not decoded. Empty: string if the field is declared as "
+        "string, otherwise bytes."
     ),
 ]
 _Schema = Annotated[
     str,
     Meta(
-        description="Type of json and avro, if the topology does not declare the field: columns (id bigint, item "
-        "string) or a type (array<int>), as Spark DDL. Empty: that of avro.reader.schema, or none: then "
-        "tuples hold the decoded document, and it is no column."
+        description="Type for json and avro if the topology does not declare the field, in Spark DDL: columns (id "
+        "bigint, item string) or a type (array<int>). Empty: the type of avro.reader.schema; without one, tuples hold "
+        "the decoded document, which cannot be a column."
     ),
 ]
 _ReaderSchema = Annotated[
     str,
     Meta(
-        description="avro: a schema as JSON that every record is resolved to, by Avro's rules (defaults, aliases, "
-        "promotion). Empty: each is read by the schema that it was written with."
+        description="avro: a JSON schema that every record is resolved to, by Avro's rules (defaults, aliases, "
+        "promotion). Empty: each record is read with the schema that it was written with."
     ),
 ]
 
@@ -45,7 +45,7 @@ _REGISTRY_NUMBERS = {
 
 
 class DecodingOptions(Options, frozen=True, kw_only=True):
-    """How a record's key and value are decoded. A spout of records has them by a subclass."""
+    """How a record's key and value are decoded. Spouts of records inherit these options."""
 
     key_format: _Format = msgspec.field(name="key.format", default="")
     value_format: _Format = msgspec.field(name="value.format", default="")
@@ -56,10 +56,10 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
     decode_errors: Annotated[
         Literal["dead-letter", "fail", "null", "drop"],
         Meta(
-            description="A record whose key or value cannot be decoded. dead-letter: topology.dead.letter decides; "
-            "by default the task fails and names the record, with stream it becomes a row with its "
-            "bytes. fail, drop: as there, whatever that option says. null: the field is null, the record "
-            "stays. All are counted, the first is logged."
+            description="What happens to a record whose key or value cannot be decoded. dead-letter: "
+            "topology.dead.letter decides; by default the task fails and names the record, with stream it becomes a "
+            "row with its bytes. fail, drop: as in that option, no matter what it says. null: the field is null, and "
+            "the record stays. All such records are counted, and the first is logged."
         ),
     ] = msgspec.field(name="decode.errors", default="dead-letter")
     registry_client: Annotated[
@@ -80,15 +80,15 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
         return f"{type(self).__name__}({self.key_format!r}, {self.value_format!r}, {self.decode_errors!r})"
 
     def format_of(self, side: str) -> str:
-        """bytes, string, json or avro, empty if none is given; ``side`` is key or value."""
+        """bytes, string, json or avro, empty if not given; ``side`` is key or value."""
         return getattr(self, f"{side}_format")
 
     def schema_of(self, side: str) -> str:
-        """The DDL, empty if none is given."""
+        """The DDL, empty if not given."""
         return getattr(self, f"{side}_schema").strip()
 
     def reader_schema_of(self, side: str) -> str:
-        """The Avro schema, empty if none is given."""
+        """The Avro schema, empty if not given."""
         return getattr(self, f"{side}_reader_schema").strip()
 
     def registry(self) -> dict[str, Any]:

@@ -16,8 +16,8 @@ _REFUSED = (401, 403)
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A schema as the registry has it: its type (AVRO, JSON, PROTOBUF), its text, the texts of those that it refers to,
-    by the names that it has for them."""
+    """A schema in the registry: its type (AVRO, JSON, PROTOBUF), its text, and the texts of the schemas that it refers
+    to, under the names that it uses."""
 
     type: str
     text: str
@@ -25,8 +25,8 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """``Registry(conf)``: configuration of Confluent's client. Blocking, any thread. Fetched schemas are kept for good:
-    the schema of an id never changes.
+    """``Registry(conf)``: configuration of Confluent's client. Blocking, any thread. Keeps fetched schemas forever,
+    because the schema of an id never changes.
 
     Use ``registry_of``. Raises OptionError for settings that the client refuses.
     """
@@ -44,8 +44,8 @@ class Registry:
             ) from None
 
     def written(self, id: int) -> Written:
-        """The schema of this id. Raises Malformed if there is none, or none that it refers to, WorldError if the
-        registry does not answer, or refuses to."""
+        """The schema of this id. Raises Malformed if it, or a schema that it refers to, does not exist; WorldError if
+        the registry does not answer, or refuses to."""
         found = self._written.get(id)
         if found is None:
             schema = self._asked(f"schema {id}", self._client.get_schema, id)
@@ -93,7 +93,7 @@ _lock = threading.Lock()
 
 
 def registry_of(conf: dict[str, Any]) -> Registry:
-    """This process's registry of this configuration: all tasks that come by share its connection and schemas."""
+    """This process's registry for this configuration: all its tasks share the connection and the schemas."""
     key = frozenset(conf.items())
     with _lock:
         found = _registries.get(key)

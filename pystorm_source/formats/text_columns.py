@@ -1,7 +1,7 @@
-"""Columns of text take the declared type, all values at once; None if one of them has to be looked at by itself.
+"""Converts columns of text to the declared type, all values at once; None if the values must be read one by one.
 
-Arrow reads more than Python and msgspec do (a date alone for a timestamp, a decimal beyond its precision) and less (a
-week for a date). What is converted here is what all of them read alike.
+Arrow accepts more than Python and msgspec do (a date without a time for a timestamp, a decimal beyond its precision)
+and less (a week for a date). Only what all of them read in the same way is converted here.
 """
 
 import numpy as np
@@ -15,16 +15,16 @@ _DATE = f"^{_DAY}$"
 _NAIVE = f"^{_DAY}[T ]{_TIME}$"
 _ZONED = f"^{_DAY}[T ]{_TIME}(Z|[+-]\\d\\d:\\d\\d)$"
 
-# Bytes are without sign: what comes before "0" is far above 9 less that.
+# Bytes are unsigned: characters before "0" wrap around to values far above 9.
 _ZERO = np.uint8(ord("0"))
 
-# Of a year that Python's dates have: the first moment of 1, and of 10000, in microseconds; the same in days.
+# Bounds of Python's dates: the first moments of the years 1 and 10000, in microseconds; the same in days.
 _MICROS = (-62_135_596_800_000_000, 253_402_300_800_000_000)
 _DAYS = (-719_162, 2_932_897)
 
 
 def read_as(type: pa.DataType) -> pa.DataType:
-    """The type that Arrow's reader is asked for, of which ``converted`` makes ``type``."""
+    """The type to ask Arrow's reader for; ``converted`` turns it into ``type``."""
     if types.is_struct(type):
         return pa.struct([field.with_type(read_as(field.type)) for field in type])
     if types.is_list(type):
@@ -35,7 +35,7 @@ def read_as(type: pa.DataType) -> pa.DataType:
 
 
 def converted(column: pa.Array, type: pa.DataType) -> pa.Array | None:
-    """A column of ``read_as(type)`` as ``type``. Raises ArrowInvalid, or answers None, if a value is not of it."""
+    """A column of ``read_as(type)`` as ``type``. Raises ArrowInvalid, or returns None, if a value does not fit."""
     if types.is_nested(type):
         return column if column.type == type else _nested(column, type)
     if types.is_date(type):
@@ -50,10 +50,10 @@ def converted(column: pa.Array, type: pa.DataType) -> pa.Array | None:
 
 
 def _nested(column: pa.StructArray | pa.ListArray, type: pa.DataType) -> pa.Array | None:
-    """Structs and lists whose values take their types. What a null one holds is null, too, or nothing."""
+    """Structs and lists whose values take their types. Values inside a null are null, too, or missing."""
     nulls = column.is_null() if column.null_count else None
     if types.is_struct(type):
-        # Flattened: null where the struct is, below which pyarrow may have left an empty text.
+        # Flattened: null where the struct is null; pyarrow may have left an empty text there.
         inner = [converted(each, field.type) for each, field in zip(column.flatten(), type, strict=True)]
         if any(each is None for each in inner):
             return None
@@ -75,21 +75,21 @@ def _timestamps(column: pa.Array, type: pa.TimestampType) -> pa.Array | None:
 
 
 def _has_zone(column: pa.Array) -> bool:
-    """Whether the first value has one: values of both kinds are looked at one by one."""
+    """Whether the first value has a zone: if values differ in that, they are read one by one."""
     first = "".join(column.drop_null()[:1].to_pylist())
     return first[-1:] == "Z" or first[-6:-5] in ("+", "-")
 
 
 def _all_match(column: pa.Array, pattern: str) -> bool:
-    """Whether all values match a pattern that says where digits and where which other characters are."""
+    """Whether all values match a pattern with digits and other characters at fixed places."""
     if _same_form(column):
         column = column[:1]
     return bool(pc.all(pc.match_substring_regex(column, pattern), min_count=0).as_py())
 
 
 def _same_form(column: pa.StringArray) -> bool:
-    """Whether all values have digits where the first one has digits, and elsewhere its characters: a tenth of the time
-    of a regular expression. False also of no values, or some that are null."""
+    """Whether all values have digits where the first one has digits, and the same characters elsewhere: takes a tenth
+    of the time of a regular expression. False also without values, or with nulls."""
     if len(column) == 0 or column.null_count:
         return False
     _, ends, text = column.buffers()
@@ -104,7 +104,7 @@ def _same_form(column: pa.StringArray) -> bool:
 
 
 def _within(column: pa.Array, number: pa.DataType, bounds: tuple[int, int]) -> pa.Array | None:
-    """The column if all its values lie between the bounds, whose second is not one of them."""
+    """The column if all its values are between the bounds; the second bound is excluded."""
     found = pc.min_max(column.view(number)).as_py()
     return column if found["min"] is None or (bounds[0] <= found["min"] and found["max"] < bounds[1]) else None
 

@@ -1,8 +1,8 @@
-"""Decoded values take the form that their declared type has, alike for tuples and for Arrow.
+"""Brings decoded values into the form of their declared type, the same for tuples and for Arrow.
 
 A form is a function from what a library decodes to what is emitted: structs become dicts of all declared fields in
 their order, ``float`` is rounded to 32 bits, a timestamp without zone is UTC, a decimal has the declared scale, a UUID
-is its text. A value that the type cannot hold raises Malformed with the way to it; None is passed on if it may be.
+is its text. A value that does not fit raises Malformed with the path to it; None is passed on if it is allowed.
 """
 
 import datetime
@@ -25,7 +25,7 @@ Form = Callable[[Any], Any]
 
 
 def form_of(type: pa.DataType, whole: bool, words: bool = False) -> Form | None:
-    """The form of values of this type, or None if they have it already.
+    """The form for values of this type, or None if they have it already.
 
     ``whole``: dicts have exactly the declared fields, integers are within their bounds and text is str, as msgspec
     decodes them. ``words``: floats may be words, keys of maps and time spans are text, as ``json_kinds`` takes them.
@@ -122,7 +122,7 @@ def _decimal(type: pa.Decimal128Type) -> Form:
 
 
 def as_float32(value: float) -> float:
-    """Rounded to 32 bits. Raises Malformed."""
+    """Rounds to 32 bits. Raises Malformed."""
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -134,7 +134,7 @@ def _float32_of_word(value: float | str) -> float:
 
 
 def _of_text(type: pa.DataType) -> Form:
-    """The form of keys that are text, whatever their type is."""
+    """The form of keys that are text, for any type."""
     if types.is_floating(type):
         read: Form = float
     elif types.is_duration(type):
@@ -157,7 +157,7 @@ def _of_text(type: pa.DataType) -> Form:
     return form
 
 
-# As str() writes a timedelta, and so a dead letter.
+# The text of a timedelta by str(), which dead letters contain.
 _SPAN = re.compile(r"(?:(-?\d{1,9}) days?, )?(\d{1,2}):(\d\d):(\d\d)(?:\.(\d{6}))?")
 
 
@@ -172,7 +172,7 @@ def _span_of_text(text: str) -> datetime.timedelta:
 
 
 def in_utc(value: datetime.datetime) -> datetime.datetime:
-    """This instant; without a zone it is UTC. Raises Malformed."""
+    """The same instant in UTC; a value without a zone is UTC. Raises Malformed."""
     try:
         return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
     except OverflowError:

@@ -1,16 +1,16 @@
 """How attempts choose one winner on a store without atomic create: Disk Paxos.
 
-Gafni and Lamport, DISC 2000, over one disk, the folder. Each attempt writes one object, its ballot, and reads those of
-the others. A value is decided when an attempt has written its ballot in both phases and has then seen no higher round
-of another attempt. A later attempt finds the decided value in a ballot and keeps it. The store must promise two
-things: objects appear whole, and a read or a list that begins after a write has ended sees that write (S3, GCS and ADLS
-promise that). Attempts that meet again and again delay each other; they never decide differently.
+Gafni and Lamport, DISC 2000, over one disk, the folder. Each attempt writes one object, its ballot, and reads the
+ballots of the others. A value is decided when an attempt has written its ballot in both phases and has then seen no
+higher round of another attempt. A later attempt finds the decided value in a ballot and keeps it. The store must
+promise two things: objects appear whole, and a read or a list that begins after a write has ended sees that write (S3,
+GCS and ADLS promise that). Attempts that collide again and again delay each other; they never decide differently.
 
-Alone, an attempt pays two puts and two lists, and reads no other ballot.
+Without rivals, an attempt costs two puts and two lists, and reads no other ballot.
 
-Why not a conditional put? Object stores have one. Mounts without hard links (Databricks Volumes) and HDFS have
-none that pyarrow or obstore reaches: obstore makes a local file exclusive by a hard link, too. They need the ballots
-anyway, and one protocol for all stores is less than two.
+Why not a conditional put? Object stores have one. On mounts without hard links (Databricks Volumes) and on HDFS,
+neither pyarrow nor obstore offers one: obstore makes a local file exclusive by a hard link, too. They need the ballots
+anyway, and one protocol for all stores is simpler than two.
 """
 
 import base64
@@ -24,11 +24,11 @@ from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.journal.store import JournalStore
 
 MOST_ROUNDS = 50
-"""Before the attempt fails. Too small: it fails because of a twin that is only slow. Too large: the task hangs for
-longer than the 12 s that 50 rounds take on average."""
+"""Rounds before the attempt fails. Too small: it fails because of a twin that is only slow. Too large: the task hangs
+for longer than the 12 s that 50 rounds take on average."""
 MOST_SECONDS = 0.5
-"""The longest pause between two rounds. Too small: two attempts go on outbidding each other, a round of an object store
-is four requests. Too large: a commit that met a twin waits for nothing."""
+"""The longest pause between two rounds. Too small: two attempts keep outbidding each other, and a round costs four
+requests of an object store. Too large: a commit that met a twin waits for nothing."""
 
 
 class Ballot(NamedTuple):
@@ -45,7 +45,7 @@ class Ballot(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes, where: str) -> "Ballot":
-        """Raises DataLossError for bytes that are no ballot."""
+        """Raises DataLossError if the bytes are not a ballot."""
         try:
             promised, accepted, value, _ = json.loads(data)
             ballot = cls(_number(promised), None if accepted is None else _number(accepted), base64.b64decode(value))
@@ -60,9 +60,10 @@ class Ballot(NamedTuple):
 
 
 def decide(store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: Callable[[float], None]) -> bytes:
-    """The one value of this prefix, for all attempts; ``value`` if none was decided before. Sleeps between rounds.
+    """Returns the one value of this prefix, the same for all attempts; ``value`` if none was decided before. Sleeps
+    between rounds.
 
-    Raises WorldError if others are in the way all the time.
+    Raises WorldError if other attempts interfere in every round.
     """
     name = f"{prefix}{attempt}.ballot"
     mine = Ballot((0, attempt))
@@ -92,7 +93,7 @@ def decide(store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: 
 
 
 def decided(store: JournalStore, prefix: str, attempt: str, sleep: Callable[[float], None]) -> bytes | None:
-    """The value of this prefix, if some attempt may have decided on one: it is decided from now on. Else None."""
+    """Returns the value of this prefix if some attempt may have decided on one, and makes it final; otherwise None."""
     values = [ballot for ballot in _others(store, prefix, "") if ballot.accepted is not None]
     return decide(store, prefix, attempt, values[0].value, sleep) if values else None
 

@@ -1,8 +1,8 @@
 """Committed tuples by their offsets: any range of them, over one batch or several, whole or in part.
 
-Tuple i of the batch [start, end) has offset ``start + i``; tuples beyond its last offset share that one. A batch has
-fewer tuples than offsets as a rule, so ranges of equal numbers of offsets are ranges of very different numbers of
-tuples: ``cuts`` counts tuples.
+Tuple i of the batch [start, end) has offset ``start + i``; tuples beyond its last offset share that one. A batch
+usually has fewer tuples than offsets, so ranges with equal numbers of offsets have very different numbers of tuples:
+``cuts`` counts tuples.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 def parts_of(journal: Journal, start: int, end: int, fail_on_data_loss: bool) -> list[Part]:
-    """The parts of batches that are the offsets [start, end). Raises as ``Journal.committed`` does."""
+    """The parts of batches with offsets [start, end). Raises as ``Journal.committed`` does."""
     found = []
     for manifest in journal.committed(start, end, fail_on_data_loss):
         batch = manifest.batch
@@ -45,9 +45,10 @@ def parts_of(journal: Journal, start: int, end: int, fail_on_data_loss: bool) ->
 
 
 def cuts(journal: Journal, start: int, end: int, parts: int) -> list[int]:
-    """Where [start, end) is cut into so many parts of equally many tuples, or fewer if there are fewer tuples.
+    """Where to cut [start, end) into ``parts`` parts with equal numbers of tuples, or into fewer if there are fewer
+    tuples.
 
-    None if something is missing: the task that reads it says so.
+    Empty if something is missing: the task that reads it raises the error.
     """
     if parts < 2:
         return []
@@ -70,7 +71,8 @@ def cuts(journal: Journal, start: int, end: int, parts: int) -> list[int]:
 def check_fields(journal: Journal, rows: JournalRows) -> None:
     """Raises DataLossError as ``rows.check`` if the newest batch was written for other streams or fields.
 
-    Before a spout is polled: else its tuples would be journaled behind others that only the old topology can read.
+    Called before a spout is polled: otherwise its tuples would be journaled after others that only the old topology can
+    read.
     """
     for manifest in journal.newest():
         for segment in manifest.segments[:1]:
@@ -82,9 +84,9 @@ def check_fields(journal: Journal, rows: JournalRows) -> None:
 def tuples_of(
     journal: Journal, part: Part, rows: JournalRows, fail_on_data_loss: bool
 ) -> Iterator[tuple[int, Group, int, int]]:
-    """The groups that hold tuples of a part: offset of the first one, group, and which tuples of the group they are.
+    """Yields the groups with tuples of a part: the offset of the first tuple, the group, and the range of its tuples.
 
-    Segments without any are not read. Raises as ``Journal.segment``.
+    Does not read segments without such tuples. Raises as ``Journal.segment``.
     """
     first = 0
     for segment in part.manifest.segments:

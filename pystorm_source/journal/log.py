@@ -5,9 +5,9 @@
                               / <range>.<attempt>.ballot    (object stores)
                               / <range>.manifest            whose segments count: written once
 
-A batch without a manifest was not committed: segments that lie there were written by attempts that were killed, and are
-*orphaned* (``orphans``). A manifest that was deleted must not look like that, for the tuples of its segments
-were acked and will not be delivered again. So the manifest has copies: after each segment, or in the ballots.
+A batch without a manifest was not committed: its segments come from killed attempts and are *orphaned* (``orphans``). A
+deleted manifest must not look like that, because the tuples of its segments were acked and will not be delivered again.
+So the manifest has copies: after each segment, or in the ballots.
 """
 
 import logging
@@ -40,8 +40,8 @@ GO_ON = "or let the query go on without the lost tuples with option failOnDataLo
 
 
 class Journal:
-    """``id``: the partition's name; ``has_notes``: whether its spout keeps notes. Raises CheckpointError if
-    it is not a journal's id."""
+    """``id``: the partition's name; ``has_notes``: whether its spout keeps notes. Raises CheckpointError if the name is
+    not a journal's id."""
 
     def __init__(
         self, options: JournalOptions, spout: str, id: str, clock: Clock | None = None, has_notes: bool = False
@@ -62,7 +62,7 @@ class Journal:
         self.store = journal_store(options.path, folder, id, durable=options.fsync != "never", group=group)
 
     def found(self, trimmed: int = 0, notes: str | None = None) -> None:
-        """A new head: of a new journal, or of one whose head is lost."""
+        """Writes a new head: for a new journal, or for one that lost its head."""
         self.store.replace(HEAD, Head(self.id, self._spout, trimmed, notes).to_bytes())
 
     def head(self) -> Head | None:
@@ -86,23 +86,23 @@ class Journal:
         notes = self._notes_before(offset, names) or (None if head is None else head.notes)
         manifests = [name for name in over if name.endswith("manifest")]
         rest = [name for name in over if name not in manifests]
-        # Order: first it is written that these are over. An attempt that comes late looks there after it has committed
-        # its batch: it either finds the manifest, or reads this.
+        # Order: write first that these are over. A late attempt reads the head after it has committed its batch: it
+        # either finds the manifest, or reads this.
         try:
             self.found(max(offset, trimmed or 0), notes)
         except WorldError:
-            # Workaround: on a full disk a head finds room only once segments are gone. A late attempt finds the
-            # manifest, and no segments: it fails, and Spark takes no notice.
+            # Workaround: on a full disk there is room for a head only once segments are deleted. A late attempt finds
+            # the manifest, and no segments: it fails, and Spark ignores that.
             self._delete(rest)
             self.found(max(offset, trimmed or 0), notes)
-        # Order: manifests last. A batch that a crash in between leaves is whole, or has no manifest and no segment.
+        # Order: manifests last. After a crash in between, a batch has its manifest, or neither manifest nor segments.
         self._delete(rest)
         self._delete(manifests)
-        self._delete([name for name in names if name.startswith(f"{HEAD}.")])  # of a driver that was killed
+        self._delete([name for name in names if name.startswith(f"{HEAD}.")])  # left by a driver that was killed
 
     def reconcile(self, offset: int, fail_on_data_loss: bool) -> int:
-        """Driver: compares the journal with the checkpoint, of which everything below ``offset`` is finished. A lost
-        head is made again. Returns the offset from which the journal can still be read.
+        """Driver: compares the journal with the checkpoint, where everything below ``offset`` is finished. Makes a lost
+        head again. Returns the first offset that the journal can still read.
 
         Raises CheckpointError if the checkpoint is older than the journal.
         """
@@ -130,12 +130,12 @@ class Journal:
         return trimmed
 
     def opened(self, batch: BatchRange, shares: int, fail_on_data_loss: bool) -> Manifest | None:
-        """Task: whose tuples the batch has; None if it is open, and the spout is to be polled.
+        """Task: the manifest of a committed batch; None if the batch is open and the task must poll the spout.
 
-        ``shares``: into how many parts a micro-batch is cut at most. Raises DataLossError if the journal is not there
-        or tuples of this batch are gone, CheckpointError if the checkpoint is older, UsageError if others have cut
-        these offsets in another way. Without ``fail_on_data_loss`` the log says so instead, and the batch is empty if
-        it was finished before.
+        ``shares``: the number of parts of a micro-batch, at most. Raises DataLossError if the journal is missing or
+        tuples of this batch are gone, CheckpointError if the checkpoint is older, UsageError if these offsets were cut
+        in another way before. Without ``fail_on_data_loss``, losses are logged instead, and a batch that was finished
+        before is empty.
         """
         names = self.store.names()
         try:
@@ -159,14 +159,14 @@ class Journal:
         return Manifest(batch, ()) if isinstance(lost, CheckpointError) else None
 
     def committed(self, start: int, end: int, fail_on_data_loss: bool) -> list[Manifest]:
-        """The batches that hold offsets [start, end), which were committed by earlier micro-batches, in order.
+        """The batches with offsets [start, end), which earlier micro-batches have committed, in order.
 
-        Raises DataLossError or CheckpointError if one is missing; without ``fail_on_data_loss`` the log says so, and it
-        is skipped.
+        Raises DataLossError or CheckpointError if one is missing; without ``fail_on_data_loss``, logs that and skips
+        it.
         """
         names = self.store.names()
         if self._gap(start, end, names) < end:
-            # Workaround: an NFS client lists an old state of a folder for up to a minute, unless it writes there.
+            # Workaround: an NFS client may list an old state of a folder for up to a minute, unless it writes there.
             aside = f"{HEAD}.{uuid.uuid4().hex}"
             self.store.replace(aside, b"")
             self.store.delete(aside)
@@ -189,19 +189,19 @@ class Journal:
         return found
 
     def last_before(self, offset: int, names: list[str] | None = None) -> Manifest | None:
-        """The committed batch with the highest offsets of those that end at ``offset`` or before. Raises DataLossError
-        if its manifest is damaged, and there is no copy."""
+        """The committed batch with the highest offsets among those that end at or before ``offset``. Raises
+        DataLossError if its manifest is damaged and has no copy."""
         names = self.store.names() if names is None else names
         before = [batch for batch in _committed(names) if batch.end <= offset]
         return self._written(before[-1], names) if before else None
 
     def _notes_before(self, offset: int, names: list[str]) -> str | None:
-        """Returns None, without a look at a manifest, if the spout keeps no notes."""
+        """Returns None, without reading a manifest, if the spout keeps no notes."""
         last = self.last_before(offset, names) if self._has_notes else None
         return None if last is None else last.notes
 
     def newest(self) -> list[Manifest]:
-        """The committed batch with the highest offsets; none if there is none, or it is damaged."""
+        """The committed batch with the highest offsets; empty without one, or if it is damaged."""
         for batch in _committed(self.store.names())[-1:]:
             with suppress(DataLossError):
                 return [Manifest.parse(self.store.read(batch.manifest) or b"", batch, self.where(batch.manifest))]
@@ -210,8 +210,8 @@ class Journal:
     def segment(self, part: SegmentPart, rows: JournalRows, fail_on_data_loss: bool) -> tuple[Group, ...]:
         """The groups of a committed segment, in order.
 
-        Raises DataLossError if something is missing or damaged; without ``fail_on_data_loss`` the segment is cut there,
-        and the log says so.
+        Raises DataLossError if something is missing or damaged; without ``fail_on_data_loss``, cuts the segment there
+        and logs that.
         """
         data = self.store.read(part.name)
         content = read_segment((data or b"")[: part.bytes], part.name)
@@ -247,7 +247,8 @@ class Journal:
             self.store.delete(name)
 
     def _manifest(self, batch: BatchRange, names: list[str]) -> Manifest | None:
-        """Of the file, or of a copy of it."""
+        """Reads the manifest from its file, or from a copy. Raises UsageError if other parts with these offsets were
+        journaled."""
         for name in names:
             other = BatchRange.of_name(name)
             if other in (None, batch) or name != other.manifest:
@@ -272,7 +273,7 @@ class Journal:
         return found or self._from_copy(batch, names)
 
     def _from_copy(self, batch: BatchRange, names: list[str]) -> Manifest | None:
-        """The manifest that segments or ballots remember, which is put back in its place."""
+        """The manifest from segments or ballots; puts it back in its place."""
         of_batch = [name for name in names if name.startswith(batch.prefix)]
         data = None
         if any(name.endswith(".ballot") for name in of_batch):
@@ -291,8 +292,8 @@ class Journal:
         return manifest
 
     def _lost(self, batch: BatchRange, shares: int, trimmed: int | None, names: list[str]) -> Exception | None:
-        """The error if a batch without a manifest was finished or committed before, or is another journal's; else
-        None."""
+        """The error if a batch without a manifest was finished or committed before, or belongs to another journal; None
+        without an error."""
         if gone := self._gone(batch, trimmed):
             return gone
         assert trimmed is not None
@@ -308,7 +309,7 @@ class Journal:
         return None
 
     def _missing(self, batch: BatchRange) -> Exception:
-        """The error if offsets that were committed are not there."""
+        """The error for committed offsets that are missing."""
         return self._gone(batch, self.trimmed()) or self._older(batch, "an earlier micro-batch has committed them")
 
     def _older(self, batch: BatchRange, fits_not: str) -> DataLossError:
@@ -320,7 +321,7 @@ class Journal:
         )
 
     def _gone(self, batch: BatchRange, trimmed: int | None) -> Exception | None:
-        """The error if there is no journal any more, or these offsets were finished before; else None."""
+        """The error if the journal is gone, or these offsets were finished before; None without an error."""
         where = f"Given: {self.where(HEAD)!r}"
         if trimmed is None:
             return DataLossError(
@@ -339,7 +340,7 @@ class Journal:
         return None
 
     def _manifest_at(self, offset: int, names: list[str]) -> Manifest | None:
-        """That of the batch which holds an offset; None if there is none, nor a copy of it."""
+        """The manifest of the batch with this offset; None if the manifest and its copies are missing."""
         for batch in _committed(names):
             if batch.start <= offset < batch.end:
                 return self._written(batch, names)
@@ -350,7 +351,7 @@ class Journal:
         return min((batch.start for batch in _committed(names) if batch.start > offset), default=end)
 
     def _gap(self, start: int, end: int, names: list[str]) -> int:
-        """The first offset of [start, end) that no manifest holds; ``end`` if all are held."""
+        """The first offset of [start, end) without a manifest; ``end`` if all have one."""
         for batch in _committed(names):
             if batch.start <= start < batch.end:
                 start = batch.end

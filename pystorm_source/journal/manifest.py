@@ -1,18 +1,18 @@
 """The two kinds of small documents in a journal: its head, and a manifest for each micro-batch.
 
-Both are JSON with a CRC of their own.
+Both are JSON and contain their own CRC.
 
-The head (``journal.json``) says whose journal it is, and up to which offset Spark has finished::
+The head (``journal.json``) says whose journal it is, and that Spark has finished everything below an offset::
 
     {"crc": 1234, "id": "5f0c…", "spout": "clicks", "trimmed": 300000, "version": 1}
 
-A manifest says which bytes of which segments are the tuples of one micro-batch. A batch with a manifest is committed::
+A manifest lists the parts of segments with the tuples of one micro-batch. A batch with a manifest is committed::
 
     {"crc": 1234, "end": 100000, "segments": [{"bytes": 2048, "name": "…segment", "tuples": 17}], "start": 0,
      "tuples": 17, "version": 1}
 
-The manifest of a spout that keeps notes has ``notes``, too: JSON text, such as the cursors of a ``CursorSpout``. The
-head keeps the notes of the last manifest that was deleted.
+If the spout keeps notes, its manifest also has ``notes``: JSON text, such as the cursors of a ``CursorSpout``. The head
+keeps the notes of the last deleted manifest.
 
 Names in a journal's folder begin with the range: ``0000000000000000000-0000000000000100000.`` and then ``manifest``,
 or the attempt and ``N.segment`` or ``ballot``.
@@ -33,7 +33,7 @@ _RANGE = re.compile(r"([0-9]{19})-([0-9]{19})\.")
 
 class Head(NamedTuple):
     """``id``: the journal's; ``trimmed``: everything below this offset is finished, and its files are deleted;
-    ``notes``: those of the last manifest below it, None if it had none."""
+    ``notes``: from the last manifest below it, or None."""
 
     id: str
     spout: str
@@ -74,7 +74,7 @@ class BatchRange(NamedTuple):
         return f"{self.prefix}manifest"
 
     def attempt_of(self, name: str) -> str:
-        """Which attempt has written that file of this range."""
+        """The attempt that wrote that file of this range."""
         return name.removeprefix(self.prefix).partition(".")[0]
 
     def is_segment(self, name: Any) -> bool:
@@ -85,13 +85,13 @@ class BatchRange(NamedTuple):
 
     @classmethod
     def of_name(cls, name: str) -> "BatchRange | None":
-        """The range that a file belongs to; None if to none."""
+        """The range that a file belongs to, or None."""
         found = _RANGE.match(name)
         return cls(int(found[1]), int(found[2])) if found else None
 
 
 class SegmentPart(NamedTuple):
-    """The first ``bytes`` of a segment, which hold that many tuples."""
+    """The first ``bytes`` of a segment, with ``tuples`` tuples."""
 
     name: str
     bytes: int
@@ -100,7 +100,7 @@ class SegmentPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The segments of a batch, in the order of their tuples. ``notes``: the spout's, behind this batch."""
+    """The segments of a batch, in the order of their tuples. ``notes``: the spout's, after this batch."""
 
     batch: BatchRange
     segments: tuple[SegmentPart, ...]
@@ -108,7 +108,7 @@ class Manifest:
 
     @property
     def tuples(self) -> int:
-        """Of all its segments."""
+        """Sum over its segments."""
         return sum(part.tuples for part in self.segments)
 
     def to_bytes(self) -> bytes:
@@ -149,7 +149,7 @@ class Manifest:
 
 
 def _without_none(entries: dict[str, Any]) -> dict[str, Any]:
-    """What has no notes has the bytes that it had before there were any."""
+    """Keeps the bytes of documents without notes as they were before notes existed."""
     return {name: value for name, value in entries.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""Where a spout with notes goes on: behind the last committed micro-batch."""
+"""Where a spout with notes resumes: after the last committed micro-batch."""
 
 import json
 import logging
@@ -11,9 +11,9 @@ logger = logging.getLogger("pystorm.journal")
 
 
 def notes_at(journal: Journal, offset: int, fail_on_data_loss: bool) -> str | None:
-    """The notes behind all tuples below ``offset``; None at the beginning of the journal.
+    """The notes after all tuples below ``offset``; None at the beginning of the journal.
 
-    Raises DataLossError if they are lost. Without ``fail_on_data_loss`` the log says so, and the spout begins anew.
+    Raises DataLossError if they are lost. Without ``fail_on_data_loss``, logs that, and the spout starts over.
     """
     if offset == 0:
         return None
@@ -42,10 +42,10 @@ def is_over(journal: Journal, offset: int) -> bool:
 
 
 def _last(journal: Journal, offset: int) -> tuple[int | None, str | None]:
-    """Where the last committed batch of those that end at ``offset`` or before ends, and its notes."""
+    """The end of the last committed batch that ends at or before ``offset``, and its notes."""
     last = journal.last_before(offset)
     if last is not None:
         return last.batch.end, last.notes
-    # Order: manifests first. Between the two the driver may trim, and it writes the head before it deletes.
+    # Order: manifests first. The driver may trim in between, and it writes the head before it deletes.
     head = journal.head()
     return (None, None) if head is None else (head.trimmed, head.notes)

@@ -21,17 +21,17 @@ class JournalOptions(Options, frozen=True, kw_only=True):
     path: Annotated[
         str,
         Meta(
-            description="Where the tuples of spouts without offsets are journaled, so that Spark can replay them: an "
-            "absolute path or a URI of pyarrow.fs (s3://, abfss://, gs://, file://), the same place for the driver and "
-            "every executor; empty: such spouts need delivery.guarantee=best-effort."
+            description="Where to journal the tuples of spouts without offsets, so that Spark can replay them: an "
+            "absolute path or a URI for pyarrow.fs (s3://, abfss://, gs://, file://) that means the same place to the "
+            "driver and every executor. Empty: such spouts need delivery.guarantee=best-effort."
         ),
     ] = msgspec.field(name="journal.path", default="")
     fsync: Annotated[
         Literal["micro-batch", "segment", "never"],
         Meta(
-            description="When the journal on a local or mounted path is forced to disk: once per micro-batch, with "
-            "every segment as well, or never (then a crash of the machine may lose acked tuples). "
-            "Objects of a store are durable once written."
+            description="When to force the journal on a local or mounted path to disk: once per micro-batch, with "
+            "every segment as well, or never (then a crash of the machine may lose acked tuples). Objects in a store "
+            "are durable once written."
         ),
     ] = msgspec.field(name="journal.fsync", default="micro-batch")
     segment_bytes: Annotated[
@@ -41,16 +41,16 @@ class JournalOptions(Options, frozen=True, kw_only=True):
     readers: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="How many Spark tasks process what the last micro-batch has journaled, at most, while one more "
-            "task polls and journals the next batch: a queue feeds all cores, and rows come one micro-batch later. "
-            "Unset: one task polls, then processes, which keeps the order of the spout's tuples."
+            description="Most Spark tasks that process what the last micro-batch has journaled, while one more task "
+            "polls and journals the next batch: one queue then feeds all cores, and rows arrive one micro-batch "
+            "later. Unset: one task polls, then processes, which keeps the order of the spout's tuples."
         ),
     ] = msgspec.field(name="journal.readers", default=None)
     group: Annotated[
         str,
         Meta(
-            description="Name or number of the group that can read and write a journal's files on a local or mounted "
-            "path, if driver and executors run as different users. Empty: only their owner can."
+            description="Name or number of the group that may read and write a journal's files on a local or mounted "
+            "path, if driver and executors run as different users. Empty: only their owner."
         ),
     ] = msgspec.field(name="journal.group", default="")
 
@@ -79,7 +79,7 @@ class JournalOptions(Options, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The path as messages may show it: without credentials."""
+        """The path for messages: without credentials."""
         return without_credentials(self.path)
 
 

@@ -1,15 +1,15 @@
-"""Files of killed attempts of an open batch: recovered if possible, else deleted.
+"""Files of killed attempts of an open batch: recovered if possible, otherwise deleted.
 
-A group whose tuples have ids is never recovered: they were not acked, so their origin sends them again. Without ids
-they come from nowhere again. An attempt that was killed can leave both, and a disk that was full stays full unless the
-first kind is deleted: a retry would fail as the attempt before it did, and leave more.
+A group whose tuples have ids is never recovered: they were not acked, so their origin sends them again. Tuples without
+ids are never sent again. A killed attempt can leave both, and a full disk stays full unless the first kind is deleted:
+each retry would fail again and leave more.
 
 Only files that no attempt can still commit are deleted:
 
-- its writer is dead (``JournalStore.is_dead``): an attempt that runs beside this one, a speculative twin for example,
-  may still commit its segments;
-- then, seen after that, there is no manifest, which could name them, and no ballot of that attempt, with which another
-  one could carry on its manifest.
+- their writer is dead (``JournalStore.is_dead``): an attempt that runs beside this one, such as a speculative twin, may
+  still commit its segments;
+- a check after that finds no manifest, which could name them, and no ballot of that attempt, which would let another
+  attempt commit its manifest.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""The user's spout behind a journal: it is asked for tuples, which are written and never enter the topology here.
+"""The user's spout behind a journal. Its tuples are written here; they do not enter the topology yet.
 
 Tuples that the spout emits outside of ``next_tuple`` (in ``ack``, ``fail``, ``activate``) begin the next batch.
 """
@@ -22,22 +22,22 @@ from pystorm_source.journal.segment import StreamBatch
 from pystorm_source.journal.writer import BatchWriter
 
 TURN_SECONDS = 0.02
-"""How long one call of ``poll`` goes on asking a spout that always has something. Too small: the scheduler's turn
-costs more than the spout's calls. Too large: timers, ticks and a stop wait that long."""
+"""How long one call of ``poll`` keeps asking a spout that always has something. Too small: the scheduler's turn costs
+more than the spout's calls. Too large: timers, ticks and a stop wait that long."""
 FLUSH_SECONDS = 0.1
-"""How old a tuple gets before it is written though the spout has nothing more. Too small: a group, with its frames, for
-few tuples. Too large: a killed attempt loses more tuples without ids."""
+"""The age at which a tuple is written even if the spout has nothing more. Too small: a group, with its frames, for few
+tuples. Too large: a killed attempt loses more tuples without ids."""
 CALLS_TO_LOOK = 256
-"""Calls of ``next_tuple`` between two looks whether there is enough for a group. Too small: the look costs more than
-the call. Too large: rows beyond a full batch wait in memory before they are written."""
+"""Calls of ``next_tuple`` between two checks for a full group. Too small: the check costs more than the call. Too
+large: rows beyond a full batch wait in memory before they are written."""
 MOST_RAISES = 100
-"""Exceptions in a row, of a spout with ``exit_on_exception = False``, before the task fails. Too small: a short outage
+"""Exceptions in a row of a spout with ``exit_on_exception = False`` before the task fails. Too small: a short outage
 fails it. Too large: a spout that can only raise keeps the task busy until the batch's time is over."""
 
 
 class PolledSpout:
-    """One instance of the user's spout class. ``component``: its name; ``schemas``, ``direct``: as ``JournalRows`` has
-    them. ``spout`` is the instance."""
+    """One instance of the user's spout class. ``component``: its name; ``schemas``, ``direct``: as in ``JournalRows``.
+    ``spout`` is the instance."""
 
     seconds_to_flush: ClassVar[float] = FLUSH_SECONDS
 
@@ -52,10 +52,10 @@ class PolledSpout:
         self._ids: list[Any] = []
         self._early: list[tuple[Sequence[Any], Any, str, int | None]] = []
         self.outage: Any = None
-        """Of the spout's source; the worker's."""
+        """The outage of the spout's source, from the worker."""
         self._has_notes = cls._pystorm_has_notes
         self._reached: tuple[str, int] | None = None  # journal and offset at which the spout's notes are
-        self._owed: list[tuple[str, Any]] = []  # notices that the source has refused, as it is busy
+        self._owed: list[tuple[str, Any]] = []  # notices that the busy source has refused
         spout: Any = cls()
         spout._pystorm_sends = self._on_message
         if cls.emit is Spout.emit:
@@ -64,7 +64,7 @@ class PolledSpout:
 
     @property
     def is_polled(self) -> bool:
-        """Between ``begin`` and ``commit`` or ``give_up``."""
+        """True between ``begin`` and ``commit`` or ``give_up``."""
         return self._writer is not None
 
     def begin(
@@ -76,14 +76,15 @@ class PolledSpout:
         keeps: bool = True,
         fail_on_data_loss: bool = True,
     ) -> None:
-        """The next tuples are those of ``batch``, with what killed attempts have left. ``seconds``: how long it is
-        polled; ``keeps``: whether ``commit`` gives the tuples. Raises as ``notes_at`` if the spout has notes."""
+        """Starts ``batch``: the next tuples belong to it, after those that killed attempts have left. ``seconds``: how
+        long to poll; ``keeps``: whether ``commit`` returns the tuples. Raises as ``notes_at`` if the spout has
+        notes."""
         if self._has_notes and self._reached != (journal.id, batch.start):
             self.spout._pystorm_resume(notes_at(journal, batch.start, fail_on_data_loss))
         self._reached, self._batch = None, (journal.id, batch)
         self._writer = BatchWriter(journal, options, batch, self._rows, self._clock, keeps)
         self._most = batch.end - batch.start
-        self._rows.take()  # of an attempt that broke off
+        self._rows.take()  # left by an attempt that broke off
         self._ids = []
         self._written_ids = 0
         self._flushed = self._clock.monotonic()
@@ -95,7 +96,7 @@ class PolledSpout:
             self._take(values, tup_id, stream, task)
 
     def poll(self) -> bool:
-        """Asks the spout, at most 20 ms long. True: the batch is full, or its time is over."""
+        """Polls the spout for at most 20 ms. True: the batch is full, or its time is over."""
         clock, ask, outage = self._clock.monotonic, self.spout.next_tuple, self.outage
         until = min(self._deadline, clock() + TURN_SECONDS)
         calls = 0
@@ -127,8 +128,8 @@ class PolledSpout:
         return True
 
     def commit(self) -> tuple[Manifest | None, list[tuple[StreamBatch, ...]]]:
-        """Ends the batch: None and this attempt's tuples, if they count and are kept; else the manifest of those that
-        count, and nothing. The spout is notified."""
+        """Ends the batch and notifies the spout. Returns None and this attempt's tuples (if they are kept) if its
+        tuples count, otherwise the manifest of the tuples that count, and no tuples."""
         assert self._writer is not None
         self._flush(self._clock.monotonic())
         winner = self._writer.commit(self.spout._pystorm_notes() if self._has_notes else None)
@@ -139,14 +140,14 @@ class PolledSpout:
         return winner, writer.groups if winner is None else []
 
     def give_up(self) -> None:
-        """Nothing of this attempt counts, and the spout is notified. Nothing happens if it is not polled."""
+        """Discards this attempt and notifies the spout. Does nothing if the spout is not polled."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.give_up()
             self._notify("fail")
 
     def _rests(self) -> bool:
-        """Whether the unavailable source must not be asked now. The batch goes on to its deadline with what it has."""
+        """Whether the unavailable source must rest. The batch goes on to its deadline with what it has."""
         if self.outage.rests():
             return True
         owed, self._owed = self._owed, []
@@ -172,7 +173,7 @@ class PolledSpout:
 
     def _flush(self, now: float) -> None:
         assert self._writer is not None
-        # What such a spout has emitted is read or delivered again, as messages with ids are.
+        # Tuples of a spout with notes are read or delivered again, like messages with ids.
         self._writer.flush(has_ids=self._has_notes or len(self._ids) > self._written_ids)
         self._written_ids = len(self._ids)
         self._flushed = now
@@ -180,14 +181,14 @@ class PolledSpout:
     def _notify(self, verdict: str) -> None:
         ids, self._ids = self._ids, []
         if self._has_notes:
-            ids = [None]  # it knows what it has emitted
+            ids = [None]  # the spout knows what it has emitted
         for place, tup_id in enumerate(ids):
             if self._owed or not self._notified(verdict, tup_id):
                 self._owed += [(verdict, each) for each in ids[place:]]
                 return
 
     def _notified(self, verdict: str, tup_id: Any) -> bool:
-        """False: the source is busy, and the same notice comes again."""
+        """False: the source is busy, and the same notice must be sent again."""
         try:
             if self._has_notes:
                 self.spout._pystorm_batch_ended(verdict == "ack")
@@ -202,7 +203,7 @@ class PolledSpout:
         return True
 
     def _on_message(self, message: dict[str, Any]) -> bool:
-        """The spout is in no topology, so the core hands its emits over as pystorm's messages."""
+        """Takes the spout's emits. The core passes them as pystorm's messages because the spout is in no topology."""
         if message["command"] != "emit":
             return False
         needs = message.get("need_task_ids", True)
@@ -210,7 +211,7 @@ class PolledSpout:
         return True
 
     def _quick_emit(self) -> Callable[..., None]:
-        """``_emitted``, for a spout of one stream, whose emits take a quarter of the time then."""
+        """``_emitted`` for a spout of one stream, in a quarter of the time."""
         append = self._rows.straight
         if append is None:
             return self._emitted
@@ -236,7 +237,7 @@ class PolledSpout:
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> None:
-        """``emit`` of the spout."""
+        """The spout's ``emit``."""
         if need_task_ids:
             raise coded(
                 ValueError,

@@ -1,20 +1,20 @@
-"""The partitions of a journal in the offsets of a query, and which tasks read them.
+"""The partitions of a journal in the offsets of a query, and the tasks that read them.
 
 ::
 
     5f0c…           one task polls the spout, commits the batch and then emits its tuples
     5f0c….intake    one task polls and commits, and emits nothing: with ``journal.readers``
-    5f0c….read      tasks that emit tuples of batches that are committed already
+    5f0c….read      tasks that emit tuples of committed batches
 
-The name says what a task does, whatever the options of the run that reads it: a micro-batch that was planned with
-``journal.readers`` can be run again without, and the other way round. With readers, micro-batch n is::
+The name says what a task does, independent of the options of the run that reads it: a micro-batch that was planned with
+``journal.readers`` can run again without, and vice versa. With readers, micro-batch n is::
 
     offsets before          intake 200   read 100      batch [100, 200) was committed by micro-batch n - 1
     offsets after           intake 300   read 200
     tasks                   intake [200, 300), and parts of read [100, 200)
 
-A run that may end with this very micro-batch leaves nothing unread. The offsets overlap then, and one task polls and
-emits the part that both name::
+A run that may end with this micro-batch leaves nothing unread: the offsets overlap, and one task polls and emits the
+part that both name::
 
     offsets after           intake 300   read 300
     tasks                   parts of read [100, 200), and 5f0c… [200, 300)
@@ -39,12 +39,12 @@ def journal_of(partition: str) -> str:
 
 
 def partition_that_leads(partition: str) -> str | None:
-    """The partition whose committed offsets this one reads; None if it reads no other's."""
+    """The partition whose committed offsets this one reads, or None."""
     return f"{journal_of(partition)}{INTAKE}" if partition.endswith(READ) else None
 
 
 class JournalPositions(NamedTuple):
-    """How far the spout is polled, and the journaled tuples are read. ``id``: the journal's."""
+    """How far the spout is polled and the journaled tuples are read. ``id``: the journal's."""
 
     id: str
     polled: int
@@ -52,8 +52,8 @@ class JournalPositions(NamedTuple):
 
     @classmethod
     def of(cls, spout: str, known: Mapping[str, int]) -> "JournalPositions":
-        """From the offsets of a spout's partitions, of which there is at least one. Raises CheckpointError if they are
-        of several journals."""
+        """Reads the offsets of a spout's partitions, at least one. Raises CheckpointError if they belong to several
+        journals."""
         ids = {journal_of(partition) for partition in known}
         if len(ids) != 1:
             raise CheckpointError(
@@ -68,14 +68,14 @@ class JournalPositions(NamedTuple):
     def snapshot(
         self, known: Mapping[str, int], begin: int, permits: int, has_readers: bool, state: Mapping[str, int | str]
     ) -> Snapshot:
-        """What there is to read. ``begin``: the first offset that the journal still has; ``permits``: offsets of a
-        batch. A partition that is new begins where the one before it ended."""
+        """What can be read. ``begin``: the first offset that the journal still has; ``permits``: offsets of a batch. A
+        new partition begins where the one before it ended."""
         polled, read = max(self.polled, begin), max(self.read, begin)
         head = polled + permits
         intake, reads = f"{self.id}{INTAKE}", f"{self.id}{READ}"
         if has_readers:
             begins, ends = {intake: polled, reads: read}, {intake: head, reads: head}
-        elif read < polled:  # readers were turned off: first what they have left, so that the order holds from here on
+        elif read < polled:  # readers were turned off: first read what they have left, so that tuples stay in order
             begins, ends = {self.id: polled, reads: read}, {self.id: polled, reads: polled}
         else:
             begins, ends = {self.id: polled}, {self.id: head}
@@ -84,8 +84,8 @@ class JournalPositions(NamedTuple):
 
 
 def tasks_of(shares: Iterable[Share], cuts: Callable[[Share], list[int]]) -> list[Share]:
-    """What the tasks of a micro-batch do whose offsets moved by ``shares``: the polling one is first, for it waits for
-    the world; committed tuples are cut where ``cuts`` says."""
+    """The tasks of a micro-batch whose offsets moved by ``shares``: the polling one is first, because it waits for its
+    source; committed tuples are cut where ``cuts`` says."""
     intakes: list[Share] = []
     reads: list[Share] = []
     others: list[Share] = []

@@ -1,4 +1,4 @@
-"""Files that hold rows, and their folders: for this user, and for a group if an option names one."""
+"""Files with rows, and their folders: for this user, and for a group if an option names one."""
 
 import grp
 import os
@@ -24,7 +24,7 @@ class FileGroup:
         return type(self), (self.name, self._key, self._bits == 0o060)
 
     def make_folder(self, folder: Path) -> None:
-        """Makes the folder and those above it. An existing one keeps what its owner has set."""
+        """Makes the folder and its parents. An existing folder keeps its owner's permissions."""
         if folder.is_dir():
             return
         if folder.parent != folder:
@@ -33,11 +33,11 @@ class FileGroup:
             folder.mkdir(mode=0o700)
             if self.name:
                 self._give(folder)
-                # Files made there by others are the group's, too; x, to look inside.
+                # Files that others make there belong to the group, too; x lets the group look inside.
                 folder.chmod(0o2700 | self._bits | 0o010)
 
     def open(self, path: Path, flags: int = NEW) -> int:
-        """A new file's descriptor."""
+        """Creates a file and returns its descriptor."""
         file = os.open(path, flags, 0o600)
         try:
             if self.name:
@@ -78,8 +78,8 @@ OWN = FileGroup()
 
 
 def group_remedy(path: Path, key: str) -> str:
-    """How this user gets at a file that another user has made: sentences that name the option ``key`` and its value.
-    Empty if the file, or the folder that it should be in, is this user's, or is not there."""
+    """How this user gets access to a file that another user has made: sentences that name the option ``key`` and its
+    value. Empty if the file, or the folder for it, belongs to this user or does not exist."""
     owner, me = _owner(path), os.geteuid()
     if owner in (None, me):
         return ""
@@ -92,7 +92,7 @@ def group_remedy(path: Path, key: str) -> str:
 
 
 def _owner(path: Path) -> int | None:
-    """Of the file, or of the folder above it that shuts this user out."""
+    """The owner of the file, or of the folder above it that shuts this user out."""
     for each in (path, *path.parents):
         try:
             return each.stat().st_uid

@@ -1,8 +1,8 @@
-"""Tuples of a spout's streams to Arrow and back, in the order of their emits.
+"""Converts tuples of a spout's streams to Arrow and back, in the order of their emits.
 
-A field's values are of its declared type, converted as rows for Spark are. A field without a type holds MessagePack of
+A field's values have its declared type, converted like rows for Spark. A field without a type contains MessagePack of
 JSON values, and bytes: ``None``, ``bool``, ``int`` of 64 bits, ``float``, ``str``, ``bytes``, lists (tuples become
-lists) and dicts of these. Nothing is ever unpickled. With several streams, or a direct one, another column has a
+lists) and dicts of these. Nothing is ever unpickled. With several streams, or a direct one, extra columns have a
 tuple's position among all streams, and its task.
 """
 
@@ -18,13 +18,13 @@ from cython_core.arrow.row_error import coded
 from pystorm_source.errors import DataLossError, given
 from pystorm_source.journal.segment import STREAM, Group, StreamBatch
 
-# Of one batch of a group. Too small: frames and their CRCs cost more than the rows. Too large: a group, which counts
-# whole or not at all, is lost whole with a torn tail, and a reader holds more in memory.
+# Limits of one batch of a group. Too small: frames and their CRCs cost more than the rows. Too large: a torn tail loses
+# more, because a group counts completely or not at all, and a reader needs more memory.
 MOST_ROWS = 1 << 16
 MOST_BYTES = 16 << 20
 MOST_EMITTED = 1 << 14
-"""Rows that are emitted at once. Too small: bolts and Spark take time by the batch. Too large: a bolt that fails has
-as many sent again."""
+"""Rows to emit at once. Too small: bolts and Spark spend time on each batch. Too large: a bolt that fails gets as many
+again."""
 UNTYPED = b"pystorm.untyped"
 """Key in a field's metadata: its values are MessagePack."""
 _POSITION, _TASK = "_position", "_task"
@@ -36,7 +36,7 @@ Emit = tuple[Sequence[Any], str, int | None]
 
 
 class JournalRows:
-    """Collects tuples for one journal.
+    """Collects tuples for a journal.
 
     ``schemas``: stream → its fields, untyped ones as binary (``UNTYPED``); ``direct``: the streams whose tuples name a
     task; ``component`` is for messages.
@@ -60,19 +60,19 @@ class JournalRows:
 
     @property
     def straight(self) -> Callable[[Any, int], None] | None:
-        """A function for (values, position) of the default stream, if that is the only one and its tuples need no
-        additional columns; else None."""
+        """A function of (values, position) for the default stream; None if there are other streams, or its tuples need
+        additional columns."""
         appender = self._appenders.get("default")
         return appender.straight if appender is not None and len(self._appenders) == 1 else None
 
     @property
     def are_columns(self) -> bool:
-        """Whether a batch has the fields of the default stream, as they are, and nothing else."""
+        """Whether a batch has exactly the fields of the default stream, unchanged."""
         return self.straight is not None and bool(self._fields["default"])
 
     def append(self, values: Sequence[Any], stream: str, task: int | None, position: int) -> None:
-        """Takes a tuple. Raises ValueError for a stream that is not there, RowError for a value that does not fit its
-        field, TypeError for one that an untyped field cannot hold."""
+        """Adds a tuple. Raises ValueError for an unknown stream, RowError for a value that does not fit its field,
+        TypeError for one that an untyped field cannot store."""
         appender = self._appenders.get(stream)
         if appender is None:
             raise coded(
@@ -89,7 +89,7 @@ class JournalRows:
         return any(builder.done for builder in self._builders)
 
     def take(self) -> list[StreamBatch]:
-        """The collected batches; none are left here."""
+        """Returns and clears the collected batches."""
         found = []
         for index, builder in enumerate(self._builders):
             builder.seal()
@@ -110,7 +110,7 @@ class JournalRows:
             )
 
     def emits(self, group: Group | Sequence[StreamBatch]) -> Iterator[Emit]:
-        """The tuples of a group, in the order in which they were emitted."""
+        """The tuples of a group, in the order of their emits."""
         batches = group.batches if isinstance(group, Group) else group
         if len(self._fields) == 1:
             return chain.from_iterable(self._emits(each) for each in batches)
@@ -118,7 +118,7 @@ class JournalRows:
         return (emit for _, emit in sorted(rows, key=lambda row: row[0]))
 
     def batches(self, group: Group | Sequence[StreamBatch]) -> Iterator[pa.RecordBatch]:
-        """The tuples of a group as batches of the default stream, if they ``are_columns``."""
+        """The tuples of a group as batches of the default stream, if its rows ``are_columns``."""
         for each in group.batches if isinstance(group, Group) else group:
             for start in range(0, each.batch.num_rows, MOST_EMITTED):
                 yield each.batch.slice(start, MOST_EMITTED)
@@ -221,12 +221,12 @@ def _values(column: pa.Array, field: pa.Field | None = None) -> list[Any]:
     kind = column.type
     quick = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if (quick and not column.null_count) or pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return column.to_numpy(zero_copy_only=False).tolist()  # six times as quick as to_pylist, and the same
+        return column.to_numpy(zero_copy_only=False).tolist()  # six times as fast as to_pylist, with the same result
     return _with_dicts(column.to_pylist(), kind)
 
 
 def _with_dicts(values: list[Any], kind: pa.DataType) -> list[Any]:
-    """Maps as dicts: Arrow gives lists of pairs."""
+    """Turns maps into dicts: Arrow gives lists of pairs."""
     if not pa.types.is_nested(kind):
         return values
     return [None if value is None else _with_dict(value, kind) for value in values]

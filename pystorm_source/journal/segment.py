@@ -8,13 +8,12 @@
              this and the payload; then the payload, an encapsulated Arrow IPC message, which ends at a multiple of 8
              bytes
 
-A group is flushed at once: it counts whole or not at all. A reader uses a frame only if its CRC fits; from the first
-frame that does not, a segment is damaged (``SegmentContent.damage``), a torn tail as a rule. The payloads of one stream
-put together are an Arrow IPC stream that any Arrow reads.
+A group is flushed at once: it counts completely or not at all. A reader uses a frame only if its CRC fits; from the
+first frame without a valid CRC, the segment is damaged (``SegmentContent.damage``), usually a torn tail. The payloads
+of one stream put together are an Arrow IPC stream that any Arrow can read.
 
-When a batch is committed, a frame of another kind is added to the end of each of its segments: a copy of the manifest.
-So a segment shows that its tuples were acked, even if the manifest is lost. After a torn tail it is still found, by its
-magic.
+When a batch is committed, each of its segments gets a final frame of another kind: a copy of the manifest. So a segment
+shows that its tuples were acked, even if the manifest is lost. Its magic bytes make it visible even after a torn tail.
 """
 
 import struct
@@ -38,7 +37,7 @@ STREAM = b"pystorm.stream"
 
 
 class StreamBatch(NamedTuple):
-    """Tuples of the stream of that index."""
+    """Tuples of one stream, by its index."""
 
     stream: int
     batch: pa.RecordBatch
@@ -46,8 +45,8 @@ class StreamBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Tuples that were flushed at once. ``end``: bytes of the segment up to its end; ``has_ids``: of some tuple in
-    it."""
+    """Tuples that were flushed at once. ``end``: bytes of the segment up to its end; ``has_ids``: whether a tuple in it
+    has an id."""
 
     batches: tuple[StreamBatch, ...]
     end: int
@@ -57,7 +56,7 @@ class Group:
 
 @dataclass
 class SegmentContent:
-    """The intact content of a segment, and the damage after it (empty: none)."""
+    """The intact content of a segment, and the damage after it (empty for none)."""
 
     schemas: list[pa.Schema] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
@@ -65,7 +64,7 @@ class SegmentContent:
 
 
 class SegmentWriter:
-    """Writes one segment. ``bytes`` and ``tuples`` count the flushed ones."""
+    """Writes one segment. ``bytes`` and ``tuples`` count what was flushed."""
 
     def __init__(self, name: str, appender: Appender, schemas: Sequence[pa.Schema]):
         self.name = name
@@ -78,7 +77,7 @@ class SegmentWriter:
             self._frame(_SCHEMA, 0, index, 0, schema.serialize())
 
     def write(self, batches: Iterable[StreamBatch], has_ids: bool) -> None:
-        """One group; it outlives this process if the store appends. Without batches nothing happens."""
+        """Writes one group, which outlives this process if the store appends. Does nothing without batches."""
         left = list(batches)
         while left:
             index, batch = left.pop(0)
@@ -88,7 +87,7 @@ class SegmentWriter:
         self._appender.flush()
 
     def close(self, sync: bool) -> None:
-        """Nothing is added any more. ``sync``: it is on disk then."""
+        """Ends the segment. ``sync``: forces it to disk."""
         self._appender.close(sync)
 
     def _frame(self, kind: int, flags: int, stream: int, rows: int, payload: pa.Buffer) -> None:
@@ -101,13 +100,13 @@ class SegmentWriter:
 
 
 def commit_frame(manifest: bytes) -> bytes:
-    """The frame that is added to a segment once ``manifest`` exists."""
-    summed = (_MAGIC, _COMMITTED, 0, 0, 0, 0, len(manifest))  # the manifest itself has its identity
+    """The frame that ends a segment once ``manifest`` exists."""
+    summed = (_MAGIC, _COMMITTED, 0, 0, 0, 0, len(manifest))  # the manifest identifies itself
     return _HEADER.pack(*summed, zlib.crc32(manifest, zlib.crc32(_SUMMED.pack(*summed)))) + manifest
 
 
 def manifest_in(data: bytes) -> bytes | None:
-    """The copy of the manifest in these bytes of a segment, the last one that is whole; None if there is none."""
+    """The last complete copy of the manifest in these bytes of a segment, or None."""
     at = data.rfind(_COMMIT_MAGIC)
     while at >= 0:
         if len(data) - at >= _HEADER.size:
@@ -120,9 +119,9 @@ def manifest_in(data: bytes) -> bytes | None:
 
 
 def read_segment(data: bytes, name: str) -> SegmentContent:
-    """Everything that can be believed in these bytes of the segment of that name. Never raises."""
+    """Reads everything that is valid in these bytes of the segment of that name. Never raises."""
     content = SegmentContent()
-    seed = zlib.crc32(name.encode())  # else the file of another batch, of the same size, would be believed
+    seed = zlib.crc32(name.encode())  # otherwise another batch's file of the same size would pass
     buffer = pa.py_buffer(data)
     at = number = 0
     batches: list[StreamBatch] = []

@@ -4,17 +4,17 @@
                                                                         │
                               a replay reads them ──────────────────────┴──► offsets, emitted into the topology
 
-A micro-batch asks for offsets [start, end), tuple i of the batch has offset ``start + i``. A task polls first: the
-spout is asked until ``batch.target.millis`` have passed or it has emitted ``end - start`` tuples (``polled_spout``).
-Then the batch is committed (``writer``): one attempt's tuples are its tuples for ever. Only then does the first of them
-enter the topology, read back from Arrow, so that a replay cannot differ. If nothing but the output and bolts of batches
-takes them, they enter as the batches that they are. This is the order of the LMAX Disruptor's journaler: consumers wait
-behind its barrier. The barrier is the manifest, and it comes at the end of the batch, for before it another attempt may
-still be first; so within a task nothing runs beside the writing, and no ring is needed.
+A micro-batch asks for offsets [start, end); tuple i of the batch has offset ``start + i``. A task first polls the spout
+until ``batch.target.millis`` have passed or it has emitted ``end - start`` tuples (``polled_spout``). Then it commits
+the batch (``writer``): the tuples of one attempt become final. Only then do they enter the topology, read back from
+Arrow, so that a replay cannot differ. They enter as batches if only the output and bolts of batches take them. This is
+the order of the LMAX Disruptor's journaler: consumers wait behind its barrier. The barrier is the manifest at the end
+of the batch, because another attempt may be first until then. So nothing in a task runs beside the writing, and no ring
+is needed.
 
-With ``journal.readers`` other tasks read what the micro-batch before has committed meanwhile (``positions``).
+With ``journal.readers``, other tasks read at the same time what the previous micro-batch committed (``positions``).
 
-Threading law: as every component; all calls come from the executor's thread.
+Threading law: as for every component, the executor's thread makes all calls.
 """
 
 import base64
@@ -53,8 +53,8 @@ INTERNAL = ("journal.schemas", "journal.direct", "journal.permits", "journal.pol
 
 
 class JournaledSpoutOptions(Options, frozen=True, kw_only=True):
-    """The planner's settings for a journaled spout besides ``JournalOptions``. ``schemas``: stream → Arrow schema, as
-    the base64 text of its IPC message."""
+    """The planner's settings for a journaled spout besides ``JournalOptions``. ``schemas``: stream → Arrow schema: its
+    IPC message in base64."""
 
     schemas: dict[str, str] = msgspec.field(name="journal.schemas")
     direct: list[str] = msgspec.field(name="journal.direct", default_factory=list)
@@ -65,12 +65,12 @@ class JournaledSpoutOptions(Options, frozen=True, kw_only=True):
 
 class JournaledSpout(PartitionedSpout):
     """``JournaledSpout(cls)``: a spout of class ``cls`` behind a journal. Its partitions are named after the journal's
-    id, which is made for the first micro-batch of a query and stays in its offsets."""
+    id, which the first micro-batch of a query creates and its offsets keep."""
 
     clock: Clock = SystemClock()
     bounded = False
     poll_seconds = 0.0  # the heads are counted from the offset that Spark passes
-    _pystorm_opens_source = False  # but the journal
+    _pystorm_opens_source = False  # it opens the journal instead
 
     def __init__(self, spout_cls: type[Spout]):
         self._spout_cls = spout_cls
@@ -79,7 +79,7 @@ class JournaledSpout(PartitionedSpout):
         self._journal: Journal | None = None
         self._began: int | None = None
         self._emits: Iterator[Emit] = iter(())
-        self._batches: Iterator[pa.RecordBatch] = iter(())  # of the same tuples: one of both is read
+        self._batches: Iterator[pa.RecordBatch] = iter(())  # the same tuples: only one of the two is read
         self._by_column = False
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
@@ -96,8 +96,8 @@ class JournaledSpout(PartitionedSpout):
             self._start_spout()
 
     def _start_spout(self) -> PolledSpout:
-        """With readers, only in a process that polls: a client that is not asked would take tuples all the same, or
-        hold them back."""
+        """With readers, starts the spout only in a process that polls: a client that nothing polls would still take
+        tuples, or keep them from others."""
         if self._polled is None:
             polled = PolledSpout(
                 self._spout_cls, str(self.component_name), self._schemas, self._plan.direct, self.clock
@@ -115,11 +115,12 @@ class JournaledSpout(PartitionedSpout):
     # --- driver
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        """A full micro-batch ahead of Spark's offset: the number of tuples that the spout will emit is unknown."""
+        """Lets Spark ask for a full micro-batch beyond its offset: the number of tuples that the spout will emit is
+        unknown."""
         begin = 0
         if known:
             at = self._checked(known)
-            if self._journal is None or self._journal.id != at.id:  # once: from here on this process alone trims it
+            if self._journal is None or self._journal.id != at.id:  # once: from now on only this process trims it
                 journal = self._journal_of(at.id)
                 begin = journal.reconcile(at.read, self._plan.fail_on_data_loss)
                 self._journal = journal
@@ -132,13 +133,13 @@ class JournaledSpout(PartitionedSpout):
         return at.snapshot(known, begin, permits, self._options.readers is not None, state)
 
     def _is_over(self, polled: int) -> bool:
-        """Whether a run that reads all there is has come to the end of the source."""
+        """Whether a run that reads everything available has reached the end of the source."""
         if self._began is None:
-            self._began = polled  # what the run before has seen as the end may not be it any more
+            self._began = polled  # the end that the previous run saw may no longer be the end
         return polled > self._began and self._journal is not None and is_over(self._journal, polled)
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
-        """In a task, even shares for its instances; between Spark's tasks only as ``_pystorm_tasks`` says."""
+        """In a task, splits evenly for its instances; between Spark's tasks, only as ``_pystorm_tasks`` says."""
         if self._on_driver:
             return []
         if partition.endswith(READ):
@@ -159,7 +160,7 @@ class JournaledSpout(PartitionedSpout):
         return tasks_of(ranges, lambda share: cuts(self._journal_of(journal_of(share[0])), *share[1:], readers))
 
     def _checked(self, known: Mapping[str, int]) -> JournalPositions:
-        """Raises CheckpointError for offsets that are not those of one journal."""
+        """Raises CheckpointError for offsets that do not belong to one journal."""
         at = JournalPositions.of(str(self.component_name), known)
         self._journal_of(at.id)
         return at
@@ -171,9 +172,9 @@ class JournaledSpout(PartitionedSpout):
     # --- task
 
     def open(self, partition: str, start: int, end: int) -> None:
-        """A batch that is committed is read; for another one the spout is polled. Raises as ``Journal.opened`` and
+        """Reads a committed batch; for an open one, polls the spout. Raises as ``Journal.opened`` and
         ``committed.parts_of`` do."""
-        self.close()  # of a run that broke off without it
+        self.close()  # for a run that broke off without it
         self._journal = journal = self._journal_of(journal_of(partition))
         self._read(())
         fail = self._plan.fail_on_data_loss
@@ -196,7 +197,7 @@ class JournaledSpout(PartitionedSpout):
         polled.begin(journal, self._options, self._batch, seconds, keeps=not self._is_intake, fail_on_data_loss=fail)
 
     def next_tuple(self) -> Any:
-        """Polls the spout, at most 20 ms long; once the batch is committed, emits one of its tuples."""
+        """Polls the spout for at most 20 ms; once the batch is committed, emits one of its tuples."""
         polled = self._polled
         if polled is not None and polled.is_polled:
             if not polled.poll():
@@ -205,7 +206,7 @@ class JournaledSpout(PartitionedSpout):
         if self._by_column:
             return self._emit_batch()
         for values, stream, task in self._emits:
-            # Tuples of one call beyond the last permit share the last offset.
+            # Tuples beyond the last permit, from one call, share the last offset.
             offset = min(self._next, self._last)
             self._next += 1
             if stream == "default" and task is None:
@@ -223,7 +224,7 @@ class JournaledSpout(PartitionedSpout):
         return False
 
     def _pystorm_reads_batches(self, straight: bool) -> bool:
-        # Polled it is by ``next_tuple`` in any case, which may return without a tuple, as ``next_batch`` may not.
+        # ``next_tuple`` polls it in any case: it may return without a tuple, ``next_batch`` may not.
         self._by_column = straight and self._rows.are_columns
         return False
 
@@ -238,7 +239,7 @@ class JournaledSpout(PartitionedSpout):
             self._polled.spout.deactivate()
 
     def close(self) -> None:
-        """If the run broke off while the spout was polled, nothing of it counts, and the spout is notified."""
+        """If the run broke off while the spout was polled, discards the attempt and notifies the spout."""
         self._read(())
         if self._polled is not None:
             self._polled.give_up()
@@ -248,7 +249,7 @@ class JournaledSpout(PartitionedSpout):
             self._polled.spout.cleanup()
 
     def _committed(self, winner: Manifest | None, groups: Sequence[Sequence[StreamBatch]]) -> None:
-        """An intake's tuples are read by the next micro-batch."""
+        """The next micro-batch reads an intake's tuples."""
         if winner is not None:
             self._follow(winner)
         elif not self._is_intake:

@@ -1,13 +1,13 @@
-"""The folder of one journal: immutable objects anywhere, growing files on a file system of the machine.
+"""The folder of one journal: immutable objects anywhere, growing files on the machine's file systems.
 
 ``LocalStore`` has hard links, so a name can be taken exactly once. An object store has neither append nor rename nor
-(through pyarrow) a put that fails if something is there: then ``create`` returns None, and attempts agree on a winner
+(through pyarrow) a put that fails for an existing object: there ``create`` returns None, and attempts agree on a winner
 by ballots (``ballot``). Names are plain file names; a failed read or write is a WorldError.
 
-The writer of a file in a ``LocalStore`` holds a lock on it (``flock``), which the system takes away when the process
-dies, SIGKILL included. So another process can distinguish a dead writer from a slow one (``is_dead``). A lock
-needs a file system on which locks hold between machines: local disks do, NFS does unless it is mounted with ``nolock``
-or ``local_lock``. Without locks no writer is ever taken for dead.
+The writer of a file in a ``LocalStore`` locks it (``flock``). The system releases the lock when the process dies, even
+by SIGKILL, so another process can distinguish a dead writer from a slow one (``is_dead``). This needs a file system
+whose locks work between machines: local disks do, and so does NFS unless it is mounted with ``nolock`` or
+``local_lock``. Without locks, no writer is ever taken for dead.
 """
 
 import errno
@@ -28,16 +28,16 @@ from pystorm_source.journal.options import file_system
 from pystorm_source.journal.private_files import NEW, OWN, FileGroup, group_remedy
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
-"""Errors of a mount that has no hard links."""
+"""Errors of a mount without hard links."""
 
 Release: TypeAlias = Callable[[], None]
 
 
 class Appender(Protocol):
-    """A file that is being written. Bytes count once ``flush`` has returned, on an object store once ``close`` has."""
+    """A file that is being written. Bytes count once ``flush`` has returned, in an object store once ``close`` has."""
 
     def lease(self) -> Release:
-        """Its writer is not dead, even after ``close``, before the answer is called."""
+        """The writer counts as alive, even after ``close``, until the returned function is called."""
         ...
 
     def write(self, data: Any) -> None: ...
@@ -53,49 +53,50 @@ class JournalStore(Protocol):
     folder: str
 
     def names(self) -> list[str]:
-        """The names in the folder, sorted; none if there is no folder."""
+        """The names in the folder, sorted; empty without a folder."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """The content; None if there is no such file."""
+        """The content; None if the file does not exist."""
         ...
 
     def replace(self, name: str, data: bytes) -> None:
-        """Puts a whole file there, in place of an old one. A reader sees the one or the other."""
+        """Writes a complete file, which replaces an old one. A reader sees the old or the new one."""
         ...
 
     def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
-        """Puts a whole file there if there is none: whether it was this call. None if the store cannot promise
-        that. ``after``: files that are there, and on disk if the store is durable, before it is."""
+        """Writes a complete file if none has this name; returns whether this call wrote it. None if the store cannot
+        promise that. ``after``: files that must exist, and be on disk if the store is durable, before this one does."""
         ...
 
     def append(self, name: str) -> Appender:
-        """A new file that grows."""
+        """Creates a file that grows."""
         ...
 
     def delete(self, name: str) -> None:
-        """Removes a file; nothing happens if there is none."""
+        """Removes a file, if it exists."""
         ...
 
     def extend(self, name: str, data: bytes) -> None:
-        """Adds bytes to the end of a closed file; an object store leaves it as it is."""
+        """Adds bytes to the end of a closed file; an object store does nothing."""
         ...
 
     def shorten(self, name: str, length: int) -> None:
-        """Leaves the first bytes of a file; no file, if that is none. An object store shortens nothing but that."""
+        """Keeps the first ``length`` bytes of a file; deletes it if ``length`` is 0. An object store can only
+        delete."""
         ...
 
     def is_dead(self, name: str) -> AbstractContextManager[bool]:
-        """Whether the process that wrote a file has died, or has given up its lease; False if that is unknown.
-        While the context lasts, no other process gets True."""
+        """Whether the process that wrote a file has died, or has given up its lease; False if that is unknown. During
+        the context, no other process gets True."""
         ...
 
 
 def journal_store(path: str, *below: str, durable: bool = True, group: FileGroup = OWN) -> JournalStore:
-    """The store of a folder below ``path``, a path or URI. ``durable``: whole files are forced to disk. ``group``: may
-    read and write files of this machine's, besides this user.
+    """The store of a folder below ``path``, a path or URI. ``durable``: complete files are forced to disk. ``group``:
+    may read and write local files, besides this user.
 
-    Raises OptionError if the URI is none.
+    Raises OptionError if the URI is invalid.
     """
     remote, inner = file_system(path)
     if remote is None:
@@ -105,7 +106,7 @@ def journal_store(path: str, *below: str, durable: bool = True, group: FileGroup
 
 
 class LocalStore:
-    """A folder of this machine's, or one that is mounted."""
+    """A local or mounted folder."""
 
     def __init__(self, folder: Path, durable: bool = True, group: FileGroup = OWN):
         self.folder = str(folder)
@@ -130,7 +131,7 @@ class LocalStore:
 
     def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
         with _world(self.folder, name):
-            # The disk is waited for once: it takes all that is on its way at the same time.
+            # Waits for the disk once: it writes everything at the same time.
             with ThreadPoolExecutor(1) if after and self._durable else nullcontext() as beside:
                 others = beside.submit(self._sync, after) if beside is not None else None
                 whole = self._written(name, data)
@@ -185,7 +186,7 @@ class LocalStore:
             os.close(file)
 
     def _written(self, name: str, data: bytes) -> Path:
-        """A file beside ``name`` that holds the data; its name keeps the beginning, by which it is trimmed."""
+        """Writes the data to a file beside ``name``. Its name begins with ``name``, so that trimming finds it."""
         self._group.make_folder(self._path)
         aside = self._path / f"{name}.{uuid.uuid4().hex}.tmp"
         try:
@@ -195,12 +196,12 @@ class LocalStore:
                 if self._durable:
                     os.fsync(file.fileno())
         except BaseException:
-            aside.unlink(missing_ok=True)  # of a full disk
+            aside.unlink(missing_ok=True)  # on a full disk
             raise
         return aside
 
     def _sync(self, names: Sequence[str]) -> None:
-        """Files that are not there are a WorldError, whether they are to be on disk or not."""
+        """Raises WorldError for missing files, even if the store is not durable."""
         for name in names:
             with _world(self.folder, name), (self._path / name).open("rb") as file:
                 if self._durable:
@@ -225,7 +226,7 @@ class _LocalAppender:
                 fcntl.flock(self._file, fcntl.LOCK_EX)
             if os.fstat(self._file).st_nlink:
                 return
-            os.close(self._file)  # before it was locked, it was taken for a dead process's, and deleted
+            os.close(self._file)  # before the lock, it was taken for a dead process's file and deleted
 
     def lease(self) -> Release:
         file = os.dup(self._file)  # one lock belongs to both
@@ -236,7 +237,7 @@ class _LocalAppender:
             _write(self._file, data)
 
     def flush(self) -> None:
-        """Unbuffered: written bytes outlive this process."""
+        """Not needed: unbuffered bytes outlive this process."""
 
     def close(self, sync: bool) -> None:
         with _world(self._folder, self._name):
@@ -249,7 +250,7 @@ class _LocalAppender:
 
 def _write(file: int, data: Any) -> None:
     rest = memoryview(data).cast("B")
-    while rest:  # a part may be taken
+    while rest:  # os.write may take only a part
         rest = rest[os.write(file, rest) :]
 
 
@@ -262,7 +263,7 @@ def _locked(file: int) -> bool:
 
 
 class ObjectStore:
-    """A folder of any ``pyarrow.fs.FileSystem`` whose objects appear whole, when they are closed."""
+    """A folder of any ``pyarrow.fs.FileSystem`` whose objects appear complete, when they are closed."""
 
     def __init__(self, remote: FileSystem, path: str, shown: str):
         self.folder = shown
@@ -312,7 +313,7 @@ class ObjectStore:
         return nullcontext(False)
 
     def _make_folder(self) -> None:
-        # If folders are names only (S3), this would put a marker object there: a first write makes them as well.
+        # If folders are only names (S3), this would create a marker object: the first write makes them, too.
         if self._remote.type_name not in ("s3", "gcs"):
             self._remote.create_dir(self._path, recursive=True)
 
@@ -330,7 +331,7 @@ class _ObjectAppender:
             self._stream.write(data)
 
     def flush(self) -> None:
-        """An object is seen once it is closed."""
+        """Does nothing: an object becomes visible when it is closed."""
 
     def close(self, sync: bool) -> None:
         with _world(self._folder, self._name):

@@ -1,4 +1,4 @@
-"""One attempt at a batch of a journal: tuples in, one manifest out, its own or that of the attempt that was first."""
+"""One attempt at a batch of a journal: it takes tuples and returns one manifest, its own or the first attempt's."""
 
 import logging
 import uuid
@@ -37,19 +37,19 @@ class BatchWriter:
         self._rows = rows
         self._clock = clock
         self._keeps = keeps
-        # By time, so that tuples of several attempts are recovered in the order of their emits.
+        # Begins with the time, so that tuples of several attempts are recovered in the order of their emits.
         self._attempt = f"{int(clock.wall() * 1000):012x}{uuid.uuid4().hex[:16]}"
         self._writer: SegmentWriter | None = None
         self._parts: list[SegmentPart] = []
         self._synced: set[str] = set()
-        self._lease: Release | None = None  # of the first segment, which stands for all of this attempt
+        self._lease: Release | None = None  # of the first segment: it covers all of this attempt
         self._recoverable: dict[str, int] = {}  # segment → bytes that a later attempt could use
         self._has_ids = False
         self._may_be_carried_on = False
         self.groups: list[tuple[StreamBatch, ...]] = []
 
     def recover(self, orphans: Sequence[OrphanedSegment]) -> int:
-        """Puts the tuples of killed attempts at the beginning. Returns their number."""
+        """Puts the tuples of killed attempts first. Returns their number."""
         for orphan in orphans:
             self._parts.append(orphan.part)
             if self._keeps:
@@ -63,7 +63,7 @@ class BatchWriter:
             self.put(batches, has_ids)
 
     def put(self, batches: Sequence[StreamBatch], has_ids: bool) -> None:
-        """Writes one group that is Arrow already."""
+        """Writes one group of Arrow batches."""
         if self._writer is None:
             name = f"{self._batch.prefix}{self._attempt}.{len(self._parts)}.segment"
             appender = self._journal.store.append(name)
@@ -80,10 +80,10 @@ class BatchWriter:
             self._end_segment()
 
     def commit(self, notes: str | None = None) -> Manifest | None:
-        """Ends the batch: None if this attempt's tuples are its tuples, else the manifest of those that are.
-        ``notes``: of a spout that has some, behind its tuples.
+        """Ends the batch: None if this attempt's tuples count, otherwise the manifest of those that do. ``notes``: the
+        spout's after its tuples, if it keeps any.
 
-        Blocking. Raises WorldError if the batch is long over.
+        Blocking. Raises WorldError if the batch was finished and trimmed before.
         """
         self._end_segment()
         mine = Manifest(self._batch, tuple(self._parts), notes)
@@ -103,8 +103,8 @@ class BatchWriter:
         return winner
 
     def give_up(self) -> None:
-        """Ends the attempt. Tuples that the next one can recover stay; the rest would only fill the disk, and is
-        deleted."""
+        """Ends the attempt. Keeps tuples that the next one can recover; deletes the rest, which would only fill the
+        disk."""
         writer, self._writer = self._writer, None
         try:
             if writer is not None:
@@ -126,7 +126,7 @@ class BatchWriter:
             found = store.read(name)
             if found is None or found == mine.to_bytes():
                 raise
-            created = False  # the winner has deleted files that it does not need, segments of this attempt among them
+            created = False  # the winner has deleted files that it does not need, including segments of this attempt
         if created:
             self._mark(mine)
             return mine
@@ -138,18 +138,18 @@ class BatchWriter:
                     f"Given: {where!r}",
                     code="PYSTORM_ATTEMPT_SUPERSEDED",
                 )
-            self._may_be_carried_on = True  # from here on other attempts may commit this manifest
+            self._may_be_carried_on = True  # from now on other attempts may commit this manifest
             found = decide(store, self._batch.prefix, self._attempt, mine.to_bytes(), self._clock.sleep)
             store.replace(name, found)
         return Manifest.parse(found, self._batch, where)
 
     def _mark(self, manifest: Manifest) -> None:
-        """Order: before the acks. Once a tuple is acked its segment knows that it was committed."""
+        """Order: before the acks. Once a tuple is acked, its segment records that it was committed."""
         frame = commit_frame(manifest.to_bytes())
         try:
             for part in manifest.segments:
                 self._journal.store.extend(part.name, frame)
-        except WorldError as error:  # a full disk; the manifest is there, and counts
+        except WorldError as error:  # a full disk; the manifest exists and counts
             logger.warning("a committed segment has no copy of its manifest: %s", error)
 
     def _end_segment(self) -> None:

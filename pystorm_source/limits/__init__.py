@@ -6,11 +6,10 @@
       waits for its time   │ ◀──times of permits──────    │          │
       and makes the call   └──────how calls ended───────▶ │          └──────▶ CircuitBreaker: whether calls are of use
 
-A limit is a schedule: one permit after the other, evenly in time, so that no second has more calls than it may. A
-permit is a time; it is used within ``valid_seconds`` of it, or lost: nothing is carried over. ``Permits`` is in each
-worker. The lessor of a query that has several tasks is in one process, and reached over the network
-(``channel/leases``); ``LocalLessor`` is that of a topology whose only task is this one, or of a task with a fixed
-share.
+A limit is a schedule of evenly spaced permits, so a second never has more calls than the limit. A permit has a time and
+expires ``valid_seconds`` later; nothing is carried over. Each worker has its ``Permits``. If a query has several tasks,
+one process keeps the schedule, and tasks lease permits over the network (``channel/leases``). ``LocalLessor`` is for a
+topology whose only task is this one, or for a task with a fixed share.
 
 The room knows neither Spark nor the engine.
 """

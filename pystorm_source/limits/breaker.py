@@ -9,7 +9,7 @@
         └─────────────────────────── it succeeded ───────────────────────────────┘
                                                      twice as long, up to 10 s
 
-One probe is out at a time: all other calls wait until it ends. One that takes longer than LONGEST_PROBE is replaced.
+Only one probe runs at a time: all other calls wait until it ends. A probe longer than LONGEST_PROBE is replaced.
 
 The pattern is Nygard's ("Release It!"); windows of counts and the probe are as in resilience4j.
 """
@@ -18,28 +18,28 @@ from collections import deque
 from typing import NamedTuple
 
 LEAST_CALLS = 10
-"""Calls that are looked at, at least. More: a service with few calls is called for long after it has died. Fewer: it is
-paused for bad luck."""
+"""Least calls to decide on. More: a service with few calls is called for long after it has died. Fewer: it is paused
+for bad luck."""
 
 WINDOW_SECONDS = 1.0
-"""Calls that are looked at are of the last second, unless these are fewer than LEAST_CALLS. Longer: those that went
-well before hide for longer that the service has died. Shorter: bad luck."""
+"""The calls of this window decide, or of a longer one if they are fewer than LEAST_CALLS. Longer: earlier successes
+hide for longer that the service has died. Shorter: it is paused for bad luck."""
 
 LONGEST_PAUSE = 10.0
-"""Seconds up to which the pause doubles, unless the first one is longer. Longer: calls resume long after a service is
-well again. Shorter: more calls meet one that is down for hours."""
+"""The pause doubles up to these seconds, unless the first one is longer. Longer: calls resume long after a service has
+recovered. Shorter: more calls reach a service that is down for hours."""
 
 LONGEST_PROBE = 10.0
 """Seconds after which another call probes, because the first one may be lost with the task that had it. Longer: no
-calls for so long when a task is killed. Shorter: more calls meet a service that hangs."""
+calls for so long when a task is killed. Shorter: more calls reach a service that hangs."""
 
-_KEPT_SECONDS = 60.0  # A second's counts that are older say nothing of now.
-_STEP = 0.1  # Seconds whose calls are counted together. Longer: the window is coarse. Shorter: more of them.
+_KEPT_SECONDS = 60.0  # Older counts say nothing about now.
+_STEP = 0.1  # Seconds whose calls are counted together. Longer: the window is coarse. Shorter: more counts.
 
 
 class Verdict(NamedTuple):
     """``paused_until``: no call before it, unless the breaker closes; ``probe``: whether the next call is the probe.
-    While a probe is out, it is not, and calls pause until the probe counts as lost."""
+    While a probe runs, the next call is no probe, and calls pause until the running one counts as lost."""
 
     paused_until: float
     probe: bool
@@ -66,7 +66,7 @@ class CircuitBreaker:
         self.failed = (0, 0)
         """At the last opening: how many calls had failed, of how many."""
         self.last_error = ""
-        """Of the last call that failed, for people."""
+        """The error of the last call that failed, for people."""
         self._probe_ends: float | None = None
         self._probes = 0
         self._closed_at = float("-inf")
@@ -95,8 +95,8 @@ class CircuitBreaker:
         return self._probes
 
     def ended(self, good: int, bad: int, now: float, error: str = "") -> bool:
-        """Calls have ended; not the probe. Returns whether it opens by that."""
-        if self._share == 0 or self.open_until is not None:  # those under way when it opened say nothing new
+        """Calls other than the probe have ended. Returns whether that opens the breaker."""
+        if self._share == 0 or self.open_until is not None:  # calls that were in flight when it opened say nothing new
             return False
         if bad and error:
             self.last_error = error
@@ -155,7 +155,7 @@ class CircuitBreaker:
             self._recent.popleft()
 
     def _last_calls(self, now: float) -> tuple[int, int]:
-        """Failed ones and all, of the last second, or further back until there are enough."""
+        """Failed calls and all calls of the last second, or further back until there are enough."""
         good = bad = 0
         for counts in reversed(self._recent):
             if counts.since < now - WINDOW_SECONDS and good + bad >= LEAST_CALLS:

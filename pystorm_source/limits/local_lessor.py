@@ -17,7 +17,7 @@ logger = logging.getLogger("pystorm.worker")
 
 
 class LocalLessor:
-    """``breaker``: makes that of a limit. ``fresh``: no one before has used permits of these limits."""
+    """``breaker``: makes the breaker of a limit. ``fresh``: no permits of these limits were used before."""
 
     ahead = False
 
@@ -28,7 +28,7 @@ class LocalLessor:
         self._clock = clock
         self._states = {limit.name: LimitState(limit, breaker(), now, fresh) for limit in limits}
         self._last: dict[str, Permits] = {}
-        # Held while permits are given: re-entrant, as a call that is woken may end at once.
+        # Taken while permits are given. Re-entrant, because a woken call may end at once.
         self._lock = RLock()
 
     def want(self, permits: Permits) -> None:
@@ -91,7 +91,7 @@ def log_probe(name: str, breaker: CircuitBreaker, now: float, closes: bool) -> N
     """Says how a probe has ended: that calls go on, or when the next one comes."""
     if closes:
         logger.info("limit %r: a call has succeeded, calls go on", name)
-    elif breaker.is_open(now):  # else the probe was not made, or was lost
+    elif breaker.is_open(now):  # otherwise the probe was not made, or was lost
         logger.warning(
             "limit %r: the service still fails; the next call tries it in %.1f s. The last error: %s",
             name,

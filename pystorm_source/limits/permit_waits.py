@@ -14,7 +14,7 @@ from pystorm_source.limits.permits import Permits
 
 
 class PermitTimes(NamedTuple):
-    """Since the task began. ``calls``: made; nanoseconds: ``waited`` for a permit, ``paused`` by an open breaker."""
+    """Since the task began: ``calls`` made; nanoseconds ``waited`` for a permit, or ``paused`` by an open breaker."""
 
     calls: int = 0
     waited: int = 0
@@ -73,7 +73,7 @@ class PermitWaits:
             return PermitTimes(self._calls, self._waited, self._paused)
 
     def _pass(self) -> None:
-        """With the lock held: the time since the last look counts for what was waited for."""
+        """Counts the time since the last look for what was waited for. The caller has the lock."""
         now, is_open = perf_counter_ns(), self.permits.is_paused
         if self.waiting and (is_open or self._was_open):
             self._paused += now - self._since
@@ -82,7 +82,7 @@ class PermitWaits:
         self._since, self._was_open = now, is_open
 
     def _changed(self) -> None:
-        """With the lock held, behind each change."""
+        """Called after each change. The caller has the lock."""
 
 
 class TaskWaits:
@@ -96,7 +96,7 @@ class TaskWaits:
         return type(None), ()
 
     def of(self, permits: Permits) -> PermitWaits:
-        """Those for the limit of these permits."""
+        """The waits for the limit of these permits."""
         name = permits.limit.name
         return self._known.get(name) or self._known.setdefault(name, self._new(permits))
 
@@ -104,6 +104,6 @@ class TaskWaits:
         return PermitWaits(permits)
 
     def used(self) -> dict[str, Waits]:
-        """By name of a limit. Guarantee: a copy is made at once, while a call in another thread may take the first
-        permit of a limit."""
+        """The waits by the name of their limit. Guarantee: the copy is atomic, even while a call in another thread
+        takes the first permit of a limit."""
         return {**self._known}

@@ -1,4 +1,4 @@
-"""The permits of one limit in one worker: calls wait for them, and the lessor gives them.
+"""The permits of one limit in one worker: calls wait for them, and a ``Lessor`` gives them.
 
 ::
 
@@ -7,7 +7,7 @@
                     ▼                                             ▼
               waits in turn ◀── granted(): the oldest first ── take(first=True)
 
-Threading law: any thread calls it. The lessor is called without the lock held.
+Threading law: any thread calls it. It calls the ``Lessor`` without the lock.
 """
 
 from collections import deque
@@ -20,13 +20,13 @@ from pystorm_source.limits.schedule import HORIZON_SECONDS, Slots, valid_seconds
 from pystorm_source.options.rate_limit import RateLimit
 
 AHEAD_SECONDS = HORIZON_SECONDS / 2
-"""Seconds of permits in hand below which the lessor is asked for more. More: what is asked for is used later, or not at
-all. Less: calls wait for the answer."""
+"""If permits in hand last for less, more are asked for. More seconds: they are used later, or not at all. Less: calls
+wait for the answer."""
 
 
 class Lessor(Protocol):
-    """Where permits come from. Any thread calls it; it raises nothing. ``ahead``: whether it is asked before permits
-    are needed, as its answers take a while."""
+    """Where permits come from. Any thread calls it; it raises nothing. ``ahead``: whether to ask it before permits are
+    needed, because its answers take a while."""
 
     ahead: bool
 
@@ -38,15 +38,15 @@ class Lessor(Protocol):
         whose permit it had, 0 for none."""
 
     def is_open(self, permits: "Permits") -> bool:
-        """Whether the circuit breaker is open, as far as it is known here: also while a probe is under way."""
+        """Whether the circuit breaker is open, as far as this process knows: also while a probe runs."""
 
     def leave(self, seconds: float) -> None:
-        """Blocking, for so long at most: the process ends, and reports before that how its calls have ended."""
+        """Blocks for at most ``seconds``: before the process ends, it reports how its calls have ended."""
 
 
 class Waiter:
     """One call that waits. ``time``: of its permit, None until it has one. ``error``: why it never gets one.
-    ``probe``: the number of the probe that it makes, 0 for none; ``outage``: the number of outages before it."""
+    ``probe``: the number of the probe that it makes, or 0; ``outage``: the number of outages before it."""
 
     __slots__ = ("error", "gave_up", "outage", "probe", "revoked", "time", "wake")
 
@@ -59,7 +59,7 @@ class Waiter:
 
 
 class Permits:
-    """``lessor``: where they come from at first."""
+    """``lessor``: where permits come from at first."""
 
     def __init__(self, limit: RateLimit, clock: Clock, lessor: Lessor):
         self.limit = limit
@@ -85,7 +85,7 @@ class Permits:
         return self._lessor.is_open(self)
 
     def lease_from(self, lessor: Lessor) -> None:
-        """From now on permits come from there. What is in hand from another one is dropped."""
+        """From now on, permits come from ``lessor``. Permits in hand from another one are dropped."""
         if lessor is not self._lessor:
             with self._lock:
                 self._lessor = lessor
@@ -94,9 +94,9 @@ class Permits:
                 self._look = None
 
     def take(self, wake: Callable[[], None], first: bool = False) -> Waiter:
-        """A call that wants a permit. If it has none at once, ``wake`` is called by any thread when it has one.
+        """Returns the waiter of a call that wants a permit. If it must wait, any thread calls ``wake`` when it has one.
 
-        ``first``: it had one and was too late for it, so it is before others.
+        ``first``: it had one and was too late for it, so it goes before others.
         """
         waiter = Waiter(wake)
         with self._lock:
@@ -114,7 +114,7 @@ class Permits:
         return waiter
 
     def starts(self, waiter: Waiter) -> bool:
-        """The call of a waiter whose time has come: whether it may be made. If not, it takes another permit."""
+        """Whether a waiter whose time has come may make its call. If not, it takes another permit."""
         assert waiter.time is not None
         with self._lock:
             self._assigned.discard(waiter)
@@ -128,7 +128,7 @@ class Permits:
         return in_time
 
     def give_up(self, waiter: Waiter) -> None:
-        """Its call is not made."""
+        """The waiter's call is not made."""
         with self._lock:
             waiter.gave_up = True
             self._assigned.discard(waiter)
@@ -156,7 +156,7 @@ class Permits:
             return max(waiting, self._soon() if self._lessor.ahead and self._runs_short() else 0)
 
     def granted(self, slots: Slots, probe: int = 0) -> None:
-        """Permits have come; times are this clock's."""
+        """Permits have arrived; times are this clock's."""
         with self._lock:
             self._look = None
             self._in_hand.extend((slots.at(place), probe) for place in range(slots.number))
@@ -168,7 +168,7 @@ class Permits:
         _wake(woken)
 
     def look_at(self, time: float) -> None:
-        """The lessor has no permits now, and asks no one: calls that still wait at that time ask it again."""
+        """There are no permits now: calls that still wait at that time ask for them again."""
         with self._lock:
             self._look = time
 
@@ -206,8 +206,8 @@ class Permits:
         _wake(woken)
 
     def _soon(self) -> int:
-        """Permits that calls will want within the horizon, as they have in the last one and half as many again, without
-        those in hand."""
+        """Permits that calls will want within the horizon: half as many again as in the last one, less the permits in
+        hand."""
         since = self.clock.monotonic() - HORIZON_SECONDS
         while self._recent and self._recent[0] < since:
             self._recent.popleft()
@@ -224,7 +224,7 @@ class Permits:
             self._lost_probe = self._lost_probe or probe
 
     def _return_lost_probe(self) -> None:
-        """Without the lock held: else all would wait for a probe that no call makes."""
+        """Returns a probe that no call makes, so that calls do not wait for it. The caller must not have the lock."""
         if self._lost_probe:
             lost, self._lost_probe = self._lost_probe, 0
             self._lessor.ended(self, None, lost, "")

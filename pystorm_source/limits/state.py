@@ -1,6 +1,6 @@
-"""All that is known of one limit where its permits are given: its schedule and its circuit breaker. Pure.
+"""The state of one limit where its permits are given: its schedule and its circuit breaker. Pure.
 
-Threading law: its owner's lock is held.
+Threading law: callers have its owner's lock.
 """
 
 from collections import deque
@@ -11,25 +11,25 @@ from pystorm_source.limits.schedule import HORIZON_SECONDS, PermitSchedule, Slot
 from pystorm_source.options.rate_limit import RateLimit
 
 RECENT_SECONDS = 1.0
-"""Seconds for which one that has asked counts as one that wants permits. Longer: those that have ended take their share
-along. Shorter: a task that asks seldom finds others before it."""
+"""Seconds for which an asker counts as wanting permits. Longer: askers that have ended take their share along. Shorter:
+a task that asks seldom finds others before it."""
 
 SCARCE_SECONDS = HORIZON_SECONDS / 2
-"""Seconds ahead for which permits are given away, from which on they are scarce. Longer: one that asks often takes most
-of them. Shorter: one that alone wants many waits for others that want none."""
+"""Once permits are given for so many seconds ahead, they are scarce. Longer: an asker that asks often takes most of
+them. Shorter: the only asker that wants many waits for others that do not want any."""
 
 AGAIN_SECONDS = HORIZON_SECONDS / 8
-"""Seconds after which one that has its share asks again. Longer: permits are lost when others want fewer. Shorter: it
-asks in vain."""
+"""Seconds after which an asker that has its share asks again. Longer: permits are lost when others want fewer. Shorter:
+it asks in vain."""
 
 LOOK_SECONDS = 0.1
-"""Seconds after which others ask again while a probe is under way. Longer: they stand still when it has succeeded.
-Shorter: they ask in vain."""
+"""Seconds after which others ask again while a probe runs. Longer: they wait although it has succeeded. Shorter: they
+ask in vain."""
 
 
 class Lease(NamedTuple):
-    """``slots``: the permits; ``again``: a time before which asking again is no use; ``probe``: the number of the
-    circuit breaker's probe if the permit is one, otherwise 0."""
+    """``slots``: the permits; ``again``: before this time, asking again is no use; ``probe``: the number of the circuit
+    breaker's probe if the permit is for one, otherwise 0."""
 
     slots: Slots
     again: float
@@ -37,14 +37,14 @@ class Lease(NamedTuple):
 
 
 class _Asker:
-    """One that asks: when it did, and the time of the last permit of each of its leases, with their number."""
+    """When an asker has last asked, and the time of the last permit of each of its leases, with their number."""
 
     def __init__(self) -> None:
         self.asked = 0.0
         self.leases: deque[tuple[float, int]] = deque()
 
     def held(self, now: float) -> int:
-        """Permits of its leases that are not over."""
+        """How many permits its current leases have."""
         while self.leases and self.leases[0][0] < now:
             self.leases.popleft()
         return sum(number for _, number in self.leases)
@@ -61,7 +61,7 @@ class LimitState:
         self._prober: tuple[object, int] = (None, 0)
 
     def ask(self, asker: object, wanted: int, now: float, horizon: float = HORIZON_SECONDS) -> Lease:
-        """Permits for one that asks. While permits are scarce, no one has more than a fair share of those to come.
+        """Leases permits to an asker. While permits are scarce, no asker gets more than a fair share of future ones.
         ``horizon``: as the schedule takes it; infinity: the asker learns at once how a probe ends."""
         if wanted <= 0:
             return self._none(now, now)
@@ -117,7 +117,7 @@ class LimitState:
         return Lease(Slots(now, 0, self.schedule.apart), again)
 
     def _share(self) -> int:
-        """What the horizon holds, among those that ask."""
+        """Each asker's share of the permits within the horizon."""
         return max(1, int(HORIZON_SECONDS / self.schedule.apart / len(self._askers)))
 
     def _forget(self, now: float) -> None:

@@ -14,17 +14,17 @@ from pystorm_source.options.rate_limit import RateLimit, remedy_of_unknown
 
 
 class PermitPlace(Protocol):
-    """Where permits come from, as a worker tells its child processes. Picklable; equal ones are the same place."""
+    """Where permits come from, for a worker's child processes. Picklable; equal ones are the same place."""
 
     def lessor(self, options: EngineOptions, parts: Mapping[str, int]) -> Lessor:
-        """That of this process, there. ``parts``: as of ``WorkerLimits``."""
+        """The ``Lessor`` of this process at that place. ``parts``: as in ``WorkerLimits``."""
 
 
 class WorkerLimits:
-    """Those of ``topology.rate.limit``. Until ``lease_from`` the process has each for itself alone.
+    """The limits of ``topology.rate.limit``. Until ``lease_from``, this process has each of them to itself.
 
-    ``parts``: by limit, among how many processes a fixed share of a task is divided, this one included; a limit whose
-    permits this process takes only from elsewhere is left out. None: this process has all of each share.
+    ``parts``: limit → how many processes divide the task's fixed share, this one included; a limit whose permits this
+    process takes only from elsewhere is left out. None: this process has all of each share.
     """
 
     def __init__(self, options: EngineOptions, clock: Clock, parts: Mapping[str, int] | None = None):
@@ -42,28 +42,28 @@ class WorkerLimits:
         return bool(self._permits)
 
     def lease_at(self, place: PermitPlace) -> None:
-        """From now on permits come from there. Raises what ``place.lessor`` raises."""
+        """From now on, permits come from this place. Raises what ``place.lessor`` raises."""
         self.lease_from(place.lessor(self._options, self._parts))
 
     def lease_from(self, lessor: Lessor) -> None:
-        """From now on permits come from there."""
+        """From now on, permits come from ``lessor``."""
         self._lessor = lessor
         for permits in self._permits.values():
             permits.lease_from(lessor)
 
     def lease_with(self, first: "WorkerLimits") -> None:
-        """From now on permits come from the lessor of another worker that has the same part and does not run beside
-        this one."""
+        """From now on, permits come from where another worker has them, if it has the same parts. It must not run
+        beside this one."""
         if first._parts == self._parts:
             self.lease_from(first._lessor)
 
     def leave(self, seconds: float) -> None:
-        """Blocking, for so long at most: this process ends, and says before that how its calls have ended."""
+        """Blocks for at most ``seconds``: before this process ends, it reports how its calls have ended."""
         self._lessor.leave(seconds)
 
     def permits(self, name: str) -> Permits:
-        """Those of a limit. Raises ArgumentError if there is none of that name, TopologyError if this process has no
-        part of it."""
+        """The permits of a limit. Raises ArgumentError for an unknown name, TopologyError if this process has no part
+        of the limit."""
         found = self._permits.get(name)
         if found is None:
             raise ArgumentError(
@@ -87,7 +87,7 @@ def breaker_of(options: EngineOptions) -> "partial[CircuitBreaker]":
 
 
 def shares(limits: Mapping[str, RateLimit], parts: Mapping[str, int], tasks: int = 1) -> Iterable[RateLimit]:
-    """What one process of one of so many tasks may do of each. ``parts``: as of ``WorkerLimits``."""
+    """The share of each limit for one process of one of so many tasks. ``parts``: as in ``WorkerLimits``."""
     return [limits[name].shared(tasks * part) for name, part in parts.items()]
 
 

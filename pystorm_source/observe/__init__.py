@@ -1,4 +1,4 @@
-"""What a query did, shown outside of Spark. Reads the ``records``; knows neither Spark nor the engine.
+"""Shows, outside of Spark, what a query did. Reads the ``records``; knows neither Spark nor the engine.
 
 ::
 

@@ -1,8 +1,8 @@
-"""A sum over micro-batches that never falls, of records that may come twice, late, or not at all."""
+"""A sum over micro-batches that never falls, from records that may arrive twice, late, or not at all."""
 
 
 class BatchSum:
-    """Adds what each micro-batch gives once, the largest value that a record of it had."""
+    """Adds each micro-batch once: the largest value that one of its records has."""
 
     def __init__(self) -> None:
         self._before = 0.0

@@ -1,4 +1,4 @@
-"""Lines over one axis, drawn by what the reader of a notebook has: matplotlib, Altair, or as a table."""
+"""Lines over one axis, drawn with what a notebook has installed: matplotlib, Altair, or as a table."""
 
 import base64
 import importlib.util
@@ -11,13 +11,13 @@ from pystorm_source.errors import OptionError, given
 from pystorm_source.types.html_table import html_table
 
 INCHES = (8.0, 1.7)
-"""Of a panel. Wider: it leaves the page of a notebook. Higher: three panels leave the screen."""
+"""Size of a panel. Wider: it leaves the page of a notebook. Higher: three panels leave the screen."""
 
 
 class Chart:
-    """Panels one above the other with a line each, over a common axis; shown by a notebook whose cell ends in it.
+    """Panels one above the other with a line each, over a common axis; a notebook whose cell ends in it shows it.
 
-    matplotlib draws it if it is there, else Altair; without both it is a table. The numbers are its text, too.
+    matplotlib draws it if installed, otherwise Altair; without both, it is a table. Its text is the numbers, too.
 
     Args:
         title (str): a line above it.
@@ -26,7 +26,7 @@ class Chart:
         panels (Mapping[str, Sequence[float | None]]): name → a value for each point; None leaves a gap.
 
     Raises:
-        OptionError: a panel has more or fewer values than there are points, or there is none.
+        OptionError: a panel has more or fewer values than there are points, or there is no panel.
 
     Example:
         >>> from pystorm_source.observe import Chart
@@ -75,7 +75,7 @@ class Chart:
         return html_table(self._title, (self._axis, *self._panels), cells)
 
     def _image(self) -> str:
-        from matplotlib.figure import Figure  # not pyplot, which keeps every figure and has a state of its own
+        from matplotlib.figure import Figure  # not pyplot, which keeps every figure and has its own state
 
         figure = Figure(figsize=(INCHES[0], INCHES[1] * len(self._panels) + 0.6), layout="constrained")
         figure.suptitle(_literal(self._title))
@@ -111,7 +111,7 @@ def _is_there(package: str) -> bool:
 
 
 def _literal(text: str) -> str:
-    """matplotlib takes what stands between dollar signs for mathematics."""
+    """Escapes dollar signs: matplotlib reads the text between two of them as mathematics."""
     return text.replace("$", r"\$")
 
 

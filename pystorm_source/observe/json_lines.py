@@ -1,4 +1,4 @@
-"""Records as lines of JSON, for what collects logs."""
+"""Records as lines of JSON, for log collectors."""
 
 import os
 from pathlib import Path
@@ -9,12 +9,11 @@ from pystorm_source.records.record import PystormProgress
 class JsonLines:
     """Appends the record of each micro-batch to a file, as one line of JSON.
 
-    A callback for ``PystormProgressListener``. The file is opened for each line, so that it may be moved away at any
-    time, as logrotate does. Fields are named as in ``PystormProgress``, in camel case; those with their default value
-    are left out.
+    A callback for ``PystormProgressListener``. It opens the file for each line, so logrotate may move it away at any
+    time. Fields are named as in ``PystormProgress``, in camel case; fields with their default value are left out.
 
     Args:
-        path (str | os.PathLike): the file; it is made if it is not there.
+        path (str | os.PathLike): the file; it is created if necessary.
 
     Example:
         >>> from pathlib import Path

@@ -8,8 +8,8 @@ from pystorm_source.records.record import PystormProgress
 
 
 class Common(NamedTuple):
-    """Values of the common labels. ``use``: the name that an operator is counted under; of a second source of the same
-    topology its ``topology.run``."""
+    """Values of the common labels. ``use``: the name that an operator is counted under; for a second source of the same
+    topology, its ``topology.run``."""
 
     query: str
     run: str
@@ -22,7 +22,7 @@ Samples = dict[str, list[Sample]]
 
 
 class Measures:
-    """Records come in a thread of Spark's, samples go out in those of a server. At most ``runs`` runs are kept."""
+    """Spark's thread adds records, a server's threads read samples. At most ``runs`` runs are kept."""
 
     def __init__(self, runs: int):
         self._most = runs
@@ -30,10 +30,10 @@ class Measures:
         self._runs: dict[Common, RunMeasures] = {}
         self._samples: dict[Common, Samples] = {}  # made with each record, not by each of the readers
         self._firsts: dict[Common, str] = {}
-        """Of the first source of a topology in a run: its ``topology.run``."""
+        """The ``topology.run`` of the first source of a topology in a run."""
 
     def update(self, record: PystormProgress) -> None:
-        """Takes a record in."""
+        """Adds a record."""
         with self._lock:
             key = self._key(record)
             run = self._runs.pop(key, None) or RunMeasures()
@@ -43,7 +43,7 @@ class Measures:
             self._forget()
 
     def end(self, run_id: str) -> None:
-        """That run of a query has ended."""
+        """A run of a query has ended: its gauges are dropped."""
         with self._lock:
             for key, run in self._runs.items():
                 if key.run == run_id:
@@ -62,7 +62,7 @@ class Measures:
         if not name:
             known = [key for key in self._runs if (key.query, key.run) == (query, run)]
             return known[0] if len(known) == 1 else Common(query, run, "")
-        # The first records of a source may have come without a topology: before a task has reported.
+        # The first records of a source may have no topology yet, because no task has reported.
         if record.door != "source":
             return Common(query, run, name, record.use)
         key, source = Common(query, run, name), topology.run if topology is not None else ""

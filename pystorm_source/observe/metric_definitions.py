@@ -11,8 +11,8 @@ from pystorm_source.records.counts import BY_STREAM, SHOWN, Count
 Kind = Literal["counter", "gauge"]
 
 COMMON = ("query", "run", "topology", "use")
-"""Labels of every metric: the query's name or id, Spark's id of the run, the topology's name, and what tells uses of
-one topology apart."""
+"""Labels of every metric: the query's name or id, Spark's id of the run, the topology's name, and a name to tell uses
+of one topology apart."""
 
 
 class Definition(NamedTuple):
@@ -27,12 +27,12 @@ class Definition(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """As Prometheus has it, a counter's ``_total`` left out."""
+        """The name in Prometheus, without a counter's ``_total``."""
         return f"pystorm_{self.name}_{self.unit}" if self.unit else f"pystorm_{self.name}"
 
     @property
     def sample_name(self) -> str:
-        """As a query of Prometheus names it."""
+        """The name in a query of Prometheus."""
         return f"{self.full_name}_total" if self.kind == "counter" else self.full_name
 
 
@@ -56,54 +56,61 @@ OF_COMPONENTS = (
     *(_of_count(row, "component", "stream") for row in BY_STREAM.values()),
     *(_of_count(row, "component") for row in SHOWN.values()),
     _counter("execute_time", "time that the calls took", "component", unit="seconds"),
-    _gauge("execute_latency", "mean of a call", "component", storm="__execute-latency", unit="seconds"),
-    _gauge("execute_latency_p50", "median of the calls", "component", unit="seconds"),
-    _gauge("execute_latency_p99", "99th percentile of the calls", "component", unit="seconds"),
+    _gauge("execute_latency", "mean duration of a call", "component", storm="__execute-latency", unit="seconds"),
+    _gauge("execute_latency_p50", "median duration of the calls", "component", unit="seconds"),
+    _gauge("execute_latency_p99", "99th percentile of the calls' durations", "component", unit="seconds"),
     _gauge(
         "complete_latency",
-        "mean from a tuple's emit until its tree was acked",
+        "mean time from a tuple's emit until its tree was acked",
         "component",
         storm="__complete-latency",
         unit="seconds",
     ),
-    _gauge("complete_latency_p50", "median of the tuple trees", "component", unit="seconds"),
-    _gauge("complete_latency_p99", "99th percentile of the tuple trees", "component", unit="seconds"),
-    _gauge("capacity", "share of the time in which the component was busy", "component", storm="__capacity"),
-    _gauge("stall_share", "share of the time in which it could not go on", "component", "reason"),
-    _gauge("limit_used_share", "share of a rate limit's value that is used, 1.0: it holds", "component", "limit"),
-    _gauge("limit_wait_share", "share of the time in which calls waited for its permits", "component", "limit"),
+    _gauge(
+        "complete_latency_p50", "median time from a tuple's emit until its tree was acked", "component", unit="seconds"
+    ),
+    _gauge(
+        "complete_latency_p99",
+        "99th percentile of the time from a tuple's emit until its tree was acked",
+        "component",
+        unit="seconds",
+    ),
+    _gauge("capacity", "share of the time that the component was busy", "component", storm="__capacity"),
+    _gauge("stall_share", "share of the time that it could not continue", "component", "reason"),
+    _gauge("limit_used_share", "used share of a rate limit; 1.0: it holds calls back", "component", "limit"),
+    _gauge("limit_wait_share", "share of the time that calls waited for its permits", "component", "limit"),
     _gauge("cache_hit_share", "share of the look-ups in a cache that made no call", "component", "cache"),
-    _gauge("cache_entries", "entries of a cache in the process that has most of them", "component", "cache"),
+    _gauge("cache_entries", "entries of a cache in the process with the most", "component", "cache"),
     _gauge("queue_high_mark", "most tuples in a receive queue", "component"),
     _gauge("queue_capacity", "tuples that a receive queue holds", "component"),
     _gauge("pending_high_mark", "most open tuple trees of a spout, most requests of an AsyncBolt", "component"),
-    _gauge("batch_fill", "tuples of a batch that went into a queue", "component"),
-    _gauge("last_error_timestamp", "when its last exception was, since 1970", "component", unit="seconds"),
+    _gauge("batch_fill", "mean tuples per batch that went into a queue", "component"),
+    _gauge("last_error_timestamp", "time of its last exception, since 1970", "component", unit="seconds"),
     _counter("user_metric_reports", "calls of report_metric", "component", "metric"),
     _gauge("user_metric_amount", "sum of the numbers given to report_metric", "component", "metric"),
     _gauge("user_metric_last", "last number given to report_metric", "component", "metric"),
 )
-"""Gauges are of the last micro-batch, counters since the run began."""
+"""Gauges show the last micro-batch; counters count since the run began."""
 
 OF_QUERIES = (
     _counter("batches", "micro-batches"),
     _counter("rows", "rows that Spark took"),
-    _counter("ranges", "ranges that tasks have read to their end"),
-    _counter("task_retries", "ranges that a later attempt of Spark's task has read"),
-    _counter("task_failures", "attempts of tasks that an exception has ended"),
+    _counter("ranges", "ranges that tasks read to their end"),
+    _counter("task_retries", "ranges that a later attempt of a Spark task read"),
+    _counter("task_failures", "task attempts that an exception ended"),
     _counter("reports_dropped", "reports of tasks that could not be used", "reason"),
-    _gauge("last_progress_timestamp", "when the last micro-batch ended, since 1970", unit="seconds"),
+    _gauge("last_progress_timestamp", "time at which the last micro-batch ended, since 1970", unit="seconds"),
     _gauge("batch_duration", "duration of the last micro-batch", unit="seconds"),
     _gauge("batch_rows", "rows of the last micro-batch"),
-    _gauge("backlog_offsets", "offsets left"),
-    _gauge("avg_offsets_behind_latest", "of the partitions"),
-    _gauge("max_offsets_behind_latest", "of the partitions"),
-    _gauge("min_offsets_behind_latest", "of the partitions"),
-    _gauge("limit_offsets", "offsets that a micro-batch may read at most", "reason"),
-    _gauge("throttled_partitions", "partitions that leave a backlog behind", "reason"),
+    _gauge("backlog_offsets", "offsets that are not read yet"),
+    _gauge("avg_offsets_behind_latest", "mean backlog of the partitions"),
+    _gauge("max_offsets_behind_latest", "largest backlog of a partition"),
+    _gauge("min_offsets_behind_latest", "smallest backlog of a partition"),
+    _gauge("limit_offsets", "most offsets that a micro-batch may read", "reason"),
+    _gauge("throttled_partitions", "partitions that keep a backlog", "reason"),
     _gauge("budget_offsets", "offsets that the controller grants"),
     _gauge("pressure", "backlog relative to one micro-batch at the target"),
-    _gauge("batch_target", "duration of a micro-batch that the controller aims at", unit="seconds"),
+    _gauge("batch_target", "duration of a micro-batch that the controller aims for", unit="seconds"),
     _gauge("bottleneck_capacity", "capacity of what holds the query back", "component", "why"),
 )
 

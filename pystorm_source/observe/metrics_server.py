@@ -1,8 +1,8 @@
 """Serves a WSGI application such as Prometheus' metrics: a thread for each request, few of them, each with a deadline.
 
-The server of ``prometheus_client`` keeps a thread for every connection that sends nothing, for ever.
+The server of ``prometheus_client`` keeps a thread forever for every connection that sends nothing.
 
-Threading law: a connection is entered by the server's thread, and leaves by the thread that answers it.
+Threading law: the server's thread adds a connection, and the thread that answers it removes it.
 """
 
 import socket
@@ -15,9 +15,9 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 MOST_CONNECTIONS = 32
-"""At a time; the oldest gives way. More: threads of the driver. Less: several Prometheus take turns."""
+"""Connections at a time; the oldest gives way. More: threads of the driver. Less: several Prometheus take turns."""
 SECONDS = 10.0
-"""From connecting to the end of the answer. Longer: what sends nothing stays for longer. Shorter: a scrape over a slow
+"""Seconds from connecting to the end of the answer. Longer: silent clients stay longer. Shorter: a scrape over a slow
 network is cut off."""
 
 
@@ -43,7 +43,7 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
         self.set_app(app)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Enters a connection, whose thread then begins."""
+        """Adds a connection and starts its thread."""
         with self._lock:
             if len(self._until) >= self._most:
                 _end(next(iter(self._until)))
@@ -66,13 +66,13 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
                 del self._until[request]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away, or was closed, is no news either."""
+        """Says nothing: a client that disconnects, or was cut off, is no news either."""
 
 
 def start_server(
     app: Callable[..., Any], addr: str, port: int, most: int = MOST_CONNECTIONS, seconds: float = SECONDS
 ) -> tuple[MetricsServer, Thread]:
-    """The server, and its thread. Raises OSError, OverflowError: it cannot listen there."""
+    """Starts the server and its thread. Raises OSError or OverflowError if it cannot listen there."""
     server = MetricsServer(app, addr, port, most, seconds)
     thread = Thread(target=server.serve_forever, name="pystorm-metrics", daemon=True)
     thread.start()
@@ -80,6 +80,6 @@ def start_server(
 
 
 def _end(request: socket.socket) -> None:
-    """Ends a connection; its thread, which reads or writes, notices that and closes it."""
+    """Ends a connection; its thread notices that when it reads or writes, and closes it."""
     with suppress(OSError):
         request.shutdown(socket.SHUT_RDWR)

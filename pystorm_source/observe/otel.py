@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class OpenTelemetry:
     """Gives the metrics of a session's queries to OpenTelemetry. Needs the extra ``otel``.
 
-    A callback for ``PystormProgressListener``. The instruments are those that ``Prometheus`` serves, named
+    A callback for ``PystormProgressListener``. It has the same metrics as ``Prometheus``, named
     ``pystorm.emit_count``, ``pystorm.capacity`` and so on; labels are attributes.
 
     Args:
-        meter_provider (opentelemetry.metrics.MeterProvider | None): has the exporters. Defaults to None: that of the
-            process, as ``opentelemetry.metrics.set_meter_provider`` or the environment has set it.
+        meter_provider (opentelemetry.metrics.MeterProvider | None): has the exporters. Defaults to None: the process's
+            provider, which ``opentelemetry.metrics.set_meter_provider`` or the environment has set.
         runs (int): how many runs of queries are kept. Defaults to 10.
 
     Raises:
@@ -50,7 +50,7 @@ class OpenTelemetry:
             )
 
     def __call__(self, record: PystormProgress) -> None:
-        """Takes the record of a micro-batch in.
+        """Adds the record of a micro-batch.
 
         Args:
             record (PystormProgress): as ``PystormProgressListener`` gives it.
@@ -58,7 +58,7 @@ class OpenTelemetry:
         self._measures.update(record)
 
     def query_ended(self, run_id: str) -> None:
-        """Takes the gauges of a run away; ``PystormProgressListener`` calls it.
+        """Removes the gauges of a run; ``PystormProgressListener`` calls it.
 
         Args:
             run_id (str): Spark's.

@@ -19,14 +19,14 @@ class Prometheus:
     """Serves the metrics of a session's queries to Prometheus. Needs the extra ``prometheus``.
 
     A callback for ``PystormProgressListener``. docs/METRICS.md lists the metrics; what Storm counts has Storm's
-    names. When a query ends, its gauges go; its counters stay until further runs have taken their place.
+    names. When a query ends, its gauges disappear; its counters stay until newer runs take their place.
 
     Args:
-        port (int | None): where ``/metrics`` is served; 0: any free port, which the attribute ``port`` then tells.
+        port (int | None): where ``/metrics`` is served; 0: any free port, which the attribute ``port`` then has.
             Defaults to None: no server, for a process that serves ``registry`` itself.
-        addr (str): address that the server listens on. Defaults to ``'127.0.0.1'``: this machine alone.
-        registry (prometheus_client.CollectorRegistry | None): where the metrics are registered. Defaults to None: one
-            of its own if there is a ``port``, else that of the process, ``prometheus_client.REGISTRY``.
+        addr (str): address that the server listens on. Defaults to ``'127.0.0.1'``: for this machine only.
+        registry (prometheus_client.CollectorRegistry | None): where the metrics are registered. Defaults to None: a new
+            one if there is a ``port``, otherwise the process's, ``prometheus_client.REGISTRY``.
         runs (int): how many runs of queries are kept. Defaults to 10.
 
     Raises:
@@ -76,7 +76,7 @@ class Prometheus:
         registry.register(self._collector)
 
     def __call__(self, record: PystormProgress) -> None:
-        """Takes the record of a micro-batch in.
+        """Adds the record of a micro-batch.
 
         Args:
             record (PystormProgress): as ``PystormProgressListener`` gives it.
@@ -84,7 +84,7 @@ class Prometheus:
         self._measures.update(record)
 
     def query_ended(self, run_id: str) -> None:
-        """Takes the gauges of a run away; ``PystormProgressListener`` calls it.
+        """Removes the gauges of a run; ``PystormProgressListener`` calls it.
 
         Args:
             run_id (str): Spark's.
@@ -92,7 +92,7 @@ class Prometheus:
         self._measures.end(run_id)
 
     def close(self) -> None:
-        """Stops the server, and takes the metrics out of the registry."""
+        """Stops the server, and removes the metrics from the registry."""
         self.registry.unregister(self._collector)
         if self._server is not None:
             self._server.shutdown()
@@ -101,7 +101,7 @@ class Prometheus:
 
 
 class _Collector:
-    """As ``prometheus_client`` has it: asked at each scrape."""
+    """A collector of ``prometheus_client``, called at each scrape."""
 
     def __init__(self, measures: Measures):
         self._measures = measures
@@ -111,7 +111,7 @@ class _Collector:
         return map(self._family, DEFINITIONS.values())
 
     def collect(self) -> "Iterator[Metric]":
-        """Those that have a value."""
+        """The metrics that have a value."""
         runs = self._measures.samples().items()
         for name, definition in DEFINITIONS.items():
             family = self._family(definition)

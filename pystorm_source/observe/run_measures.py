@@ -25,7 +25,7 @@ MOST_USER_METRICS = 100
 
 
 class Sample(NamedTuple):
-    """One value. ``labels``: those of the metric's definition beyond the common ones."""
+    """One value. ``labels``: the values of the metric's labels beyond the common ones."""
 
     labels: tuple[str, ...]
     value: float
@@ -43,7 +43,7 @@ class RunMeasures:
         self.ended = False
 
     def update(self, record: PystormProgress) -> None:
-        """Takes a record in."""
+        """Adds a record."""
         self._last = record
         self._add_batch(record)
         if record.topology is not None:
@@ -51,7 +51,7 @@ class RunMeasures:
                 self._add_component(component, record.topology.batch)
 
     def samples(self) -> dict[str, list[Sample]]:
-        """Name of a metric → its samples. A run that has ended has counters alone: its gauges say nothing any more."""
+        """Name of a metric → its samples. A run that has ended has only counters: its gauges mean nothing any more."""
         found: dict[str, list[Sample]] = defaultdict(list)
         for (name, *labels), value in self._counters():
             found[name].append(Sample(tuple(labels), value))

@@ -7,7 +7,7 @@
     dead_letters   driver: a folder of dead letters ──► a DataFrame; task: their values ──► rows of an Input
     task           task: batches in ──► ReadAhead ──► Input ──► a worker ──► record batches out
 
-There is no engine here: the worker runs the plan as it runs those of a source.
+There is no engine here: the worker runs the plan like a source's.
 """
 
 __all__: list[str] = []

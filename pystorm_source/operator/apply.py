@@ -64,35 +64,34 @@ def apply(
     options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> "DataFrame":
-    """The rows that a topology makes of a DataFrame, streaming or batch, also inside of ``foreachBatch``.
+    """Returns the rows that a topology makes from a DataFrame, streaming or batch, also inside ``foreachBatch``.
 
     The topology begins with an ``Input``, whose columns are taken from ``df`` by name. It runs in each task over the
     rows of that partition, with trees, retries and dead letters as in a source. Rows leave while others are read.
 
-    Trap: what a topology does to the outside world, it does again in each action and each ``writeStream`` on the
-    result, and in a task that Spark tries again. ``persist()`` the result inside of ``foreachBatch`` to use it twice.
+    Trap: a topology repeats its effects on the outside world in each action and each ``writeStream`` on the result, and
+    in each task that Spark runs again. ``persist()`` the result inside ``foreachBatch`` to use it twice.
 
     Args:
         df (DataFrame): the rows.
         topology (type[Topology] | str): the class, or "package.module:Class".
-        keep (str | list[str]): columns of ``df`` that each row repeats of the input row that it is anchored to, in
-            front of its own: names, or "*" for all that the topology has no field of the same name for. A row that is
-            anchored to several input rows or to none is an error then. Defaults to ().
+        keep (str | list[str]): columns of ``df`` that each row repeats from its input row, in front of the topology's
+            columns: names, or "*" for all whose name is not one of the topology's fields. A row that is anchored to
+            several input rows, or to no input row, is then an error. Defaults to ().
         key (list[str]): columns of ``df`` whose values name a row: what ``Bolt.idempotency_key`` gives. Defaults to ():
-            none: it gives topology, query, micro-batch, partition and number of the row.
-        batch_id (int): the number of the micro-batch for that, in a batch query that is one again after a restart,
-            such as inside of ``foreachBatch`` over Spark Connect. Where Spark tells tasks a number, that one counts.
+            it gives topology, query, micro-batch, partition and number of the row.
+        batch_id (int): the micro-batch number in that key, for a batch query that is repeated after a restart, such as
+            inside ``foreachBatch`` over Spark Connect. If Spark gives tasks a number, that one counts.
         counts (str | Observation): the name under which Spark observes what the components do, in
             ``observedMetrics`` of each micro-batch, or an ``Observation`` in a batch query: ``counts_of`` reads it. An
             attempt that failed does not count, nor what ``limit()`` cuts off. Defaults to '': none.
         scope (str): "cluster": the topology is cut where a grouping must hold across tasks, as by ``read_stream``;
-            ``keep``, ``key`` and ``counts`` are for "task" alone. Defaults to 'task': groupings hold in each Spark
-            task.
+            ``keep``, ``key`` and ``counts`` need "task". Defaults to 'task': groupings hold in each Spark task.
         options (Mapping[str, Any]): options of the engine and of components (docs/OPTIONS.md), and of the source's
             ``config``, ``stream``, ``streams``, ``output.batch.rows``, ``topology.dead.letter.path``, ``use`` and, for
-            rate limits, ``feedback.host`` and ``feedback.port``. Defaults to none.
-        **keywords (Any): more options, such as ``stream="geocode.found"``, or ``use="eu"``, which names this use where
-            a query or a micro-batch has several of one topology, and begins the keys of its rows.
+            rate limits, ``feedback.host`` and ``feedback.port``. Defaults to no options.
+        **keywords (Any): more options, such as ``stream="geocode.found"``, or ``use="eu"``, which names this use if a
+            query or a micro-batch has several of one topology, and begins the keys of its rows.
 
     Returns:
         DataFrame: the rows of the open stream; a streaming DataFrame if ``df`` is one.
@@ -102,8 +101,8 @@ def apply(
         TopologyError: the topology cannot run as it is declared, or does not begin with one ``Input``.
         ArgumentError: another scope, or an argument that it does not take; or a row would have the idempotency key of
             another row, which ``key`` or ``use`` prevents.
-        OptionError: an unknown option, one of sources alone, a wrong value, or rate limits that cannot hold here.
-        WorldError: this process is to give permits of rate limits, and cannot listen.
+        OptionError: an unknown option, one for sources only, a wrong value, or rate limits that cannot hold here.
+        WorldError: this process must serve the permits of rate limits, and cannot listen.
         SchemaError: ``df`` lacks a column or has it in another type, ``keep`` names a field of the topology's rows, or
             the open stream declares no types.
 
@@ -203,11 +202,11 @@ def operator_of(
     batch_id: int | None = None,
     any_columns: bool = False,
 ) -> tuple[list[str], OperatorPlan, StructType]:
-    """The columns that tasks get of a DataFrame of that schema, quoted; what they do; the schema of their rows.
-    ``given_schema``: None: Spark does not tell it, and it is taken to be as the Input declares it. ``any_columns``: the
-    DataFrame is not known.
+    """Returns the columns that tasks get from a DataFrame of that schema, quoted; what the tasks do; the schema of
+    their rows. ``given_schema``: None if Spark does not tell it; then the Input's declaration is taken for it.
+    ``any_columns``: whether the DataFrame is unknown.
 
-    Raises as ``apply``.
+    Raises like ``apply``.
     """
     refuse_sources_own(asked, OF_OPERATORS, "an operator")
     found = parse(SourceOptions, asked)
@@ -257,7 +256,7 @@ def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: So
 
 
 def with_input(topology: type[Topology] | str) -> tuple[Plan, Any]:
-    """The plan before options, and its Input. Raises TopologyError if it has none."""
+    """Returns the plan before options, and its Input. Raises TopologyError if it has no Input."""
     cls = load_topology(topology) if isinstance(topology, str) else topology
     plan = compile_plan(cls, any_environment=True)
     rows_of = input_of(plan)
@@ -288,7 +287,7 @@ def _kept_names(keep: str | Sequence[str], have: list[str], own: list[str]) -> l
 
 
 def _named(argument: str, names: str | Sequence[str], have: list[str]) -> list[str]:
-    """The DataFrame's columns of these names, as it writes them."""
+    """Returns the DataFrame's columns of these names, in its own spelling."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         ways = "'*', or a list of names" if argument == "keep" else "a list of names"
         raise ArgumentTypeError(f"{argument} is {ways}. Given: {given(names)}", code="PYSTORM_INVALID_ARGUMENT")

@@ -62,7 +62,7 @@ def scope_of(scope: Any) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """``plan``: the whole topology under its options, which are ``found`` as far as they are those of a source.
+    """``plan``: the whole topology under its options; ``found``: the options among them that sources have.
     ``stages``: one if there is nothing to cut. ``rows``, ``schema``: what comes out of the last one."""
 
     plan: Plan
@@ -76,7 +76,7 @@ class Cluster:
     def of(
         cls, plan: Plan, asked: Mapping[str, str], schema: "StructType | str | None" = None, batch_id: int | None = None
     ) -> "Cluster":
-        """Of a compiled topology, under these options: of a source, or of one with an Input. ``schema``: the user's.
+        """Cuts a compiled topology, a source or one with an Input, under these options. ``schema``: the user's.
 
         Raises OptionError, SchemaError, or TopologyError if it cannot be cut.
         """
@@ -98,20 +98,20 @@ class Cluster:
 
     @property
     def sources(self) -> Plan:
-        """The first stage. That of a source has no rate limits, unless a Redis gives all stages their permits: its
-        tasks get theirs elsewhere than those of operators."""
+        """The first stage. A source's has no rate limits, unless a Redis gives all stages their permits: its tasks get
+        permits from another place than operators' tasks."""
         plan = self.stages[0].plan
         if not plan.options.limits or plan.options.rate_limit_redis or input_of(self.plan) is not None:
             return plan
         return plan.configured({key: value for key, value in plan.config if key != "topology.rate.limit"})
 
     def options_of_sources(self, asked: Mapping[str, str]) -> dict[str, str]:
-        """Those of these options that say how sources are read. The others are in the plan by now."""
+        """Returns the options that say how sources are read. The others are already in the plan."""
         keys = {key.lower() for key in fields_of(SourceOptions)} - {key.lower() for key in _OF_THE_PLAN}
         return {key: value for key, value in asked.items() if key.lower() in keys}
 
     def behind_sources(self, df: "DataFrame") -> "DataFrame":
-        """The rows of the last stage. ``df``: those of the first."""
+        """Returns the rows of the last stage. ``df``: the rows of the first."""
         if not self.is_cut:
             return df
         if not _compares_rows(df.sparkSession):
@@ -164,8 +164,8 @@ def warn_once(findings: Iterable[Finding]) -> None:
 
 
 def _compares_rows(spark: "SparkSession") -> bool:
-    """Whether Spark finds out that a stage has given other rows when it was run again, and runs those behind it again,
-    too."""
+    """Whether Spark notices that a stage gave other rows when it was run again, and then runs the stages behind it
+    again, too."""
     try:
         return all(spark.conf.get(f"{_CHECKSUM}.{key}") == "true" for key in ("enabled", "enableFullRetryOnMismatch"))
     except Exception:  # Spark 4.0 has no such option
@@ -206,7 +206,7 @@ def _schema(rows: Rows, asked: "StructType | str | None") -> StructType:
 
 
 def _refuse_what_is_lost(plan: Plan, found: SourceOptions) -> None:
-    """Raises OptionError for options of which nothing is left behind a shuffle."""
+    """Raises OptionError for options that have no effect behind a shuffle."""
     if found.include_metadata:
         raise OptionError(
             "option 'includeMetadata' names task and offset of a source, which rows do not have behind a shuffle: "
@@ -217,8 +217,8 @@ def _refuse_what_is_lost(plan: Plan, found: SourceOptions) -> None:
 
 
 def _refuse_limits_of_sources(plan: Plan) -> None:
-    """Raises TopologyError if a bolt of the first stage takes permits: the other stages have another server of them,
-    unless that is a Redis."""
+    """Raises TopologyError if a bolt of the first stage takes permits: the other stages get theirs from another
+    server, unless a Redis serves all."""
     if plan.options.rate_limit_redis:
         return
     for component in plan.components:
@@ -234,8 +234,8 @@ def _refuse_limits_of_sources(plan: Plan) -> None:
 
 
 def _cores(spark: "SparkSession") -> int:
-    """Tasks of a stage where no option says how many: as many as can run at once."""
+    """Tasks of a stage if no option says how many: as many as can run at once."""
     try:
         return max(1, int(spark.sparkContext.defaultParallelism))
-    except Exception:  # Spark Connect tells its client nothing of the cluster
+    except Exception:  # Spark Connect tells its client nothing about the cluster
         return max(1, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))

@@ -23,7 +23,7 @@ def counts_of(
     options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> TopologyProgress:
-    """What the components of an operator have done in a micro-batch, or a batch query, as ``progress`` tells it of a
+    """Returns what an operator's components have done in a micro-batch or a batch query, like ``progress`` for a
     source: executed, emitted, acked, failed, latencies, errors, and the bottleneck.
 
     Args:
@@ -31,7 +31,7 @@ def counts_of(
         seen (Mapping[str, Any]): ``query.lastProgress.observedMetrics["name"].asDict()`` of ``apply(df, Topology,
             counts="name")``, or ``Observation.get``.
         options (Mapping[str, Any]): options as ``apply`` had them, where they change components or their instances.
-            Defaults to none.
+            Defaults to no options.
         **keywords (Any): more of them.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Dead letters as a DataFrame, which any table takes, and the rows of an Input that are made of them again.
+"""Dead letters as a DataFrame, which any table takes, and rows for an Input that are made from them again.
 
 ::
 
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAME = ("component", "query", "batch", "partition", "offset", "time")
-"""The columns by which an error names a letter."""
+"""The columns that identify a dead letter in an error."""
 
 
 @door
 def dead_letters(spark: "SparkSession", path: str | os.PathLike[str], *, stream: bool = False) -> "DataFrame":
-    """The dead letters of a folder, for SQL and for tables: what ``topology.dead.letter.path`` has written.
+    """Returns the dead letters of a folder, for SQL and for tables: what ``topology.dead.letter.path`` has written.
 
     Columns: component string, reason string, attempts int, partition string, offset long, values string (a JSON array),
-    time timestamp, and query string, batch long, which with partition and offset say which row it was. Hidden files,
-    those of tasks at work, are not read.
+    time timestamp, and query string, batch long, which with partition and offset identify the row. Hidden files, which
+    tasks still write, are not read.
 
     Args:
         spark (SparkSession): the session.
         path (str | os.PathLike): the folder, or a glob.
-        stream (bool): whether it is a stream, which reads each file once. Defaults to False: what is there now.
+        stream (bool): whether it is a stream, which reads each file once. Defaults to False: the files that exist now.
 
     Returns:
-        DataFrame: a letter each. A line that is not JSON of these types is an error when it is read.
+        DataFrame: a row for each dead letter. A line that is not JSON of these types is an error when it is read.
 
     Raises:
         ArgumentTypeError: no session, or a path of another type.
@@ -91,20 +91,20 @@ def dead_letters(spark: "SparkSession", path: str | os.PathLike[str], *, stream:
 
 @door
 def redrive_rows(letters: "DataFrame", topology: type[Topology] | str) -> "DataFrame":
-    """The rows that a topology's ``Input`` takes, made of the values of dead letters: for ``apply`` and for sinks.
+    """Returns the rows that a topology's ``Input`` takes, made from dead letters' values: for ``apply`` and for sinks.
 
-    Values stand in a letter as the tuple had them, by place, and become fields of exactly the declared types, as
-    ``DeadLetterSpout`` reads them. The letters' other columns follow, for ``keep`` and ``key`` of ``apply``; a field of
-    the same name takes the place of one. Choose letters before, by ``letters.where(...)``.
+    A dead letter has the tuple's values by position. They become fields of exactly the declared types, like in
+    ``DeadLetterSpout``. The other columns follow, for ``keep`` and ``key`` of ``apply``; a field of the same name
+    replaces one. To choose dead letters, filter them first, by ``letters.where(...)``.
 
     Args:
-        letters (DataFrame): the letters, streaming or batch: of ``dead_letters``, a table, or a stream
+        letters (DataFrame): the dead letters, streaming or batch: from ``dead_letters``, a table, or a stream
             ``__dead_letter``. It needs the column values.
         topology (type[Topology] | str): the class, or "package.module:Class"; it begins with an ``Input``.
 
     Returns:
-        DataFrame: a row for each letter. A letter whose values are not as many as the fields, or not of their types, is
-        a SchemaError when it is read, which names the letter.
+        DataFrame: a row for each dead letter. If a dead letter's values differ from the fields in number or type,
+        reading it raises a SchemaError that names it.
 
     Raises:
         ArgumentTypeError: ``letters`` is no DataFrame.
@@ -141,7 +141,7 @@ def redrive_rows(letters: "DataFrame", topology: type[Topology] | str) -> "DataF
 
 
 def _schema() -> StructType:
-    """Of the lines in a folder."""
+    """The schema of the lines in a folder."""
     fields = [*zip(DEAD_LETTER.fields, DEAD_LETTER.types, strict=True), *OF_LINES]
     return StructType([StructField(name, parse_type(str(ddl), f"field {name!r}")[0]) for name, ddl in fields])
 
@@ -159,7 +159,7 @@ def _place_of_values(known: StructType) -> int:
 
 @dataclass(frozen=True)
 class _Fields:
-    """What travels into each task. ``declared``: by the Input. ``values``, ``kept``: places in the letters' columns."""
+    """What travels into each task. ``declared``: by the Input. ``values``, ``kept``: places in their columns."""
 
     topology: str
     input: str
@@ -169,7 +169,7 @@ class _Fields:
 
 
 def _rows(fields: _Fields, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Task. The letters' batches, with the Input's fields in front."""
+    """Task. The dead letters' batches, with the Input's fields in front."""
     with spark_border():
         names, ddls = fields.declared.fields, fields.declared.types
         values_of = letter_values(names, ddls)

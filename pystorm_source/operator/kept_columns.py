@@ -46,7 +46,7 @@ class Keep:
 
 
 class KeptColumns:
-    """Of one task: what it has read and may still repeat. Offsets count its rows, as the Input's do."""
+    """What one task has read and may still repeat. Offsets count its rows, like the Input's."""
 
     def __init__(self, keep: Keep, worker: Worker, spout: SpoutExecutor):
         self._keep = keep
@@ -64,14 +64,14 @@ class KeptColumns:
         return len(self._keep.key) > 0
 
     def took(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Remembers the next batch of Spark's. Returns the Input's columns of it."""
+        """Remembers Spark's next batch. Returns the Input's columns of it."""
         self._waiting.append((self._read, batch.select([*self._keep.repeated, *self._keep.key])))
         self._read += batch.num_rows
         return batch.select(self._keep.inputs)
 
     def filled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of the worker's output, with the kept columns in front. Raises ValueError if a row belongs to
-        several input rows, or to none."""
+        """Returns a batch of the worker's output with the kept columns in front. Raises ValueError if a row belongs to
+        several input rows, or to no input row."""
         width = len(self._keep.repeated)
         kept = self._at(rows) if width > 0 else rows
         self._filled += rows.num_rows
@@ -81,7 +81,7 @@ class KeptColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def key(self, offset: int) -> str:
-        """The values of the key's columns in that input row, whose tuple tree is open, as a JSON array."""
+        """Returns the values of the key's columns in that input row, whose tuple tree is open: a JSON array."""
         return key_at(self._waiting, offset, behind=len(self._keep.repeated))
 
     def _at(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -104,13 +104,13 @@ class KeptColumns:
         return one
 
     def _let_go(self) -> None:
-        """Of the batches that no later row can name.
+        """Drops the batches that no later row can name.
 
-        A row that has not left yet has an open tree, or is of a settled one and lies in the output's buffers. So a
-        mark is the lowest number of an open tree, and how many rows have to leave before those in the buffers have.
+        A row that has not left yet has an open tree, or its tree is settled and the row is in the output's buffers. So
+        a mark is the lowest number of an open tree, and how many rows must leave before the buffered rows have left.
         """
-        # Order: what the Input emits after the first line has no lower number, what is put after the last one no lower
-        # number than the trees had; a row that is masked in between is waited for in vain until the next mark.
+        # Order: after the first line the Input emits no lower number, and after the last one no row is put with a lower
+        # number than the trees had. A row that is masked in between is waited for in vain until the next mark.
         emitted = self._spout.instance._offset
         lowest = self._spout.lowest_offset
         masked = self._worker.rows_masked

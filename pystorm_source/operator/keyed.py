@@ -7,9 +7,9 @@
                                                └── MapState: key → values ◀── KeyedStates ◀───┘
                                                    MapState: second → keys whose timers may be due
 
-Spark would call once for each key, and change the key by a round trip each time. In a bucket the states of many keys
-are one map: a key costs a get and a put, however many tuples it has. So it is with timers: Spark has one for each
-second for which keys of the bucket have set theirs, and its call runs the stage over these keys.
+Without buckets, Spark would call once for each key, and change the key by a round trip each time. In a bucket the
+states of many keys are one map: a key costs a get and a put, however many tuples it has. Timers work the same way:
+Spark has one for each second that keys of the bucket have set theirs for, and its call runs the stage over these keys.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,14 +53,15 @@ _TIMERS = "key-timers"
 _HEAD = -1
 
 MOST_KEYS = 10_000
-"""Keys of several times that one run of a stage is given. More: memory. Fewer: a run for each second that a query was
+"""Most keys of several times that one run of a stage gets. More: memory. Fewer: a run for each second that a query was
 stopped."""
 
 
 @dataclass(frozen=True)
 class KeyedPlan:
     """What travels into each task. ``entries``: in the order of their numbers; ``rows``: Arrow's schema of what is
-    packed. ``variable``: the state's name in Spark; ``key``, ``values``: its schemas. ``ttl_millis``: None for none."""
+    packed. ``variable``: the state's name in Spark; ``key``, ``values``: its schemas. ``ttl_millis``: None if states
+    do not expire."""
 
     operator: OperatorPlan
     entries: tuple[EntryColumns, ...]
@@ -74,7 +75,7 @@ class KeyedPlan:
 
 
 def keyed(df: "DataFrame", crossing: Crossing, operator: OperatorPlan, schema: StructType) -> "DataFrame":
-    """The rows of a stage with a StatefulBolt. ``df``: those of the stage before.
+    """Returns the rows of a stage with a StatefulBolt. ``df``: the rows of the stage before.
 
     Raises OptionError if this Spark cannot keep states, TopologyError for a component that does
     not pickle.
@@ -120,8 +121,8 @@ class KeyedProcessor(StatefulProcessor):
         self._made = made
 
     def init(self, handle: Any) -> None:
-        """Declares the state: the map from keys to values, of how many buckets this one is, and which keys are asked
-        for at which time."""
+        """Declares the states: the map from keys to values, the number of buckets, and which keys are asked for at
+        which time."""
         plan: KeyedPlan = interned(self._made)
         kept = handle.getMapState(plan.variable, plan.key, plan.values, plan.ttl_millis)
         self._buckets = handle.getValueState(_BUCKETS, StructType([StructField("n", IntegerType(), True)]))
@@ -169,8 +170,8 @@ class KeyedProcessor(StatefulProcessor):
 
 
 class _Kept:
-    """Spark's states, of the bucket that it stands at. Its connection takes one question at a time, and tasks of a
-    bolt may have threads of their own. ``timers``: None for a bolt without timers."""
+    """Spark's states of the bucket that it processes. Its connection takes one question at a time, and tasks of a bolt
+    may run in separate threads. ``timers``: None for a bolt without timers."""
 
     def __init__(self, states: Any, timers: Any, handle: Any):
         self._states = states
@@ -197,8 +198,8 @@ class _Kept:
     def ask_at(self, millis: int, keys: list[Key]) -> None:
         """As ``StateStore``: Spark calls the bucket at that time.
 
-        The keys of a flush are a part of their own: many micro-batches may ask for one time, such as midnight, and none
-        writes again what the others have.
+        The keys of each flush are a separate part: many micro-batches may ask for one time, such as midnight, and none
+        rewrites what the others wrote.
         """
         with self._lock:
             head = self._timers.getValue((millis, _HEAD))
@@ -209,8 +210,8 @@ class _Kept:
             self._timers.updateValue((millis, _HEAD), (parts + 1, None))
 
     def asked_until(self, millis: int, now: int) -> list[tuple[Any, int]]:
-        """The keys to be asked for at that time, as Spark stores them, with the time; then of the next times up to
-        ``now``, as long as they are few: a query that starts after a long stop runs once for many times. Once."""
+        """Removes and returns the keys to be asked for at that time, in Spark's form, with the time; then the next
+        times' up to ``now``, as long as they are few: a query that starts after a long stop runs once for many."""
         with self._lock:
             found = self._taken(millis)
             if found:
@@ -233,10 +234,10 @@ class _Kept:
 
 
 class _Once:
-    """A feed of batches that are there."""
+    """A feed of batches that are already there."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]):
-        # One without rows says that there are none yet.
+        # A batch without rows says that there are no rows yet.
         self._batches = iter([batch for batch in batches if batch.num_rows > 0])
 
     def take(self) -> pa.RecordBatch | None:
@@ -245,7 +246,7 @@ class _Once:
 
 
 class _NoReader:
-    """Reads nothing ahead: the rows of a bucket are there."""
+    """Reads nothing ahead: the rows of a bucket are already there."""
 
     def start(self) -> None:
         """As ``Reader``."""

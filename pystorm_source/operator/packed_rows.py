@@ -5,8 +5,8 @@
     rows ──► pack: a value for each bucket ──► shuffle ──► transformWithState ──► unpack ──► rows
 
 Spark makes an object of each row that it gives to ``transformWithState``, and of each value in it, and takes rows back
-as such objects. That costs more than the states of a key whose tuples are several; of a batch in one value it costs
-nothing.
+as such objects. That costs more than the states themselves if a key has several tuples; for a batch in one value it
+costs nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ class Pack:
     def _packed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         place = batch.schema.get_field_index(AT)
         buckets = batch.column(place).to_numpy(zero_copy_only=False)
-        # Order: of equal keys it stays.
+        # Order: rows with equal keys keep theirs.
         order = np.argsort(buckets, kind="stable")
         rows = as_declared((array for i, array in enumerate(batch.columns) if i != place), self.columns)
         rows, buckets = rows.take(pa.array(order)), buckets[order]

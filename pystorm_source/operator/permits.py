@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def permits_of(plan: Plan, spark: "SparkSession", found: SourceOptions) -> ReportEndpoint | None:
-    """Where tasks get permits of the plan's limits; None if it has none, a Redis gives them, or each task has a
-    fixed share.
+    """Returns where tasks get permits of the plan's limits; None if it has no limits, a Redis gives the permits, or
+    each task has a fixed share.
 
     Raises OptionError if limits cannot hold, WorldError if this process cannot listen.
     """
@@ -24,7 +24,7 @@ def permits_of(plan: Plan, spark: "SparkSession", found: SourceOptions) -> Repor
         return None
     try:
         context = spark.sparkContext
-    except Exception:  # Spark Connect has none: this process is none that tasks can reach
+    except Exception:  # Spark Connect has no context: tasks cannot reach this process
         check_limits(plan.options, "apply() over Spark Connect")
         return None
     refuse_speculation(plan.options, context.getConf().get(SPECULATION, "false"))

@@ -51,13 +51,13 @@ def read_stream(
             the open stream declares.
         scope (str): "task": the topology runs in each Spark task, and groupings hold inside of it. "cluster": it is
             cut where a grouping must hold across the cluster (fields, global, ALL, and where several spouts meet), and
-            between two stages lies Spark's shuffle: docs/STAGES.md. Defaults to 'task'.
-        name (str): the source's name in the checkpoint, by which Spark 4.2 and later find its offsets when sources of
-            the query are added, removed or change places: ``DataStreamReader.name``, with
+            Spark shuffles the rows between two stages: docs/STAGES.md. Defaults to 'task'.
+        name (str): the source's name in the checkpoint. Spark 4.2 and later find its offsets by this name when sources
+            of the query are added, removed or change places: ``DataStreamReader.name``, with
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``. Defaults to None: its place in the query.
         options (ReadOptions | Mapping[str, Any]): options of the source (docs/OPTIONS.md), also with dots in their
             names (``{"topology.scheduler": "threads"}``) and open keys such as ``kafka.*``. A dict or list is passed as
-            JSON, None is left out. Defaults to none.
+            JSON, None is left out. Defaults to no options.
         **keywords (Unpack[ReadOptions]): more options; editors complete them.
 
     Returns:
@@ -65,7 +65,7 @@ def read_stream(
 
     Raises:
         ArgumentTypeError: the topology is given before the session.
-        ArgumentError: another scope, or a name that Spark does not take, or before 4.2 any.
+        ArgumentError: another scope, or a name that Spark does not take: before 4.2, any name.
         OptionError: an unknown option or a wrong value.
         TopologyError: the topology cannot run as it is declared, or cannot be cut.
         SchemaError: the schema does not fit the rows of the topology.
@@ -106,11 +106,11 @@ def read(
         topology (type[Topology] | str): the class, or "package.module:Class".
         schema (StructType | str): as in ``read_stream``. Defaults to what the open stream declares.
         scope (str): as in ``read_stream``. Defaults to 'task'.
-        options (ReadOptions | Mapping[str, Any]): as in ``read_stream``. Defaults to none.
+        options (ReadOptions | Mapping[str, Any]): as in ``read_stream``. Defaults to no options.
         **keywords (Unpack[ReadOptions]): as in ``read_stream``.
 
     Returns:
-        DataFrame: a batch DataFrame. Each action reads anew.
+        DataFrame: a batch DataFrame. Each action reads again.
 
     Raises:
         ArgumentTypeError: the topology is given before the session.

@@ -1,4 +1,4 @@
-"""The counts of an operator's components, from the reports that Spark has observed. For the driver alone."""
+"""The counts of an operator's components, from the reports that Spark has observed. Driver only."""
 
 from collections.abc import Mapping
 from typing import Any

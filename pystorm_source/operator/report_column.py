@@ -1,14 +1,14 @@
-"""The hidden column by which tasks of an operator report: there is no runner of ours that they could report to.
+"""The hidden column that an operator's tasks report in: they have no runner of this package to report to.
 
 ::
 
-    task: rows ──► each with an empty last column; behind them a row that has the task's report in it alone
+    task: rows ──► each with an empty last column; behind them a row that has only the task's report in it
                                                       │
     Spark: observe(name, collect_list) ◄──────────────┘──► filter: that row goes away, and the column
               │
     driver: observedMetrics of the micro-batch ──► counts_of ──► counts of each component
 
-An attempt that fails gives no report: what Spark observes is what went on.
+An attempt that fails gives no report: Spark observes only attempts that succeed.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,8 +39,8 @@ def with_column(schema: StructType) -> StructType:
 def with_report(
     rows: Iterator[pa.RecordBatch], report: Callable[[], bytes], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows, and behind the last one the report. ``schema``: of the rows, if there is none to tell it: Spark takes
-    batches of one schema alone."""
+    """Yields the rows, followed by the report. ``schema``: the rows', used if there are no rows: Spark takes only
+    batches of one schema."""
     for batch in rows:
         schema = batch.schema
         yield _wide(batch, pa.nulls(batch.num_rows, pa.string()))

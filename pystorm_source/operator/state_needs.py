@@ -42,7 +42,7 @@ def provide_states(df: "DataFrame") -> None:
 
 
 def _packages() -> Iterable[tuple[str, str]]:
-    """What is wrong with a package, and what pip is to install."""
+    """Yields what is wrong with a package, and what pip must install."""
     if not _is_there("google.protobuf"):
         yield "no protobuf", requirements("state")
     else:
@@ -63,11 +63,11 @@ def _is_there(module: str) -> bool:
 
 
 def _other_provider(spark: Any) -> str | None:
-    """The provider of a session that has another one, set by the user. If none is set it is RocksDB from now on."""
+    """The session's provider if the user has set another one. If no provider is set, it is RocksDB from now on."""
     found: str = spark.conf.get(PROVIDER) or ""
     if "RocksDB" in found:
         return None
-    if spark.conf.get(PROVIDER, ""):  # with a default of ours Spark's own is not asked for
+    if spark.conf.get(PROVIDER, ""):  # with our default, Spark does not return its own
         return found
     try:
         spark.conf.set(PROVIDER, ROCKS_DB)

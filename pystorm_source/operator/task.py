@@ -38,12 +38,12 @@ _said: set[str] = set()
 @dataclass(frozen=True)
 class OperatorPlan:
     """What travels into each task. ``input``: the component that is the Input. ``columns``: names of its fields and
-    their Arrow types, None for any. ``entries``: behind a cut, if there are several Inputs, all of them; ``input`` is
-    the first then, and ``columns`` are not used. ``applied``: differs for each ``apply``. ``batch_id``: the user's,
-    where Spark tells tasks none. ``use``: the user's name of this use; ``refused``: why tasks of a stream give no keys;
-    empty if they do. ``keep``: what rows repeat of Spark's columns; without it these are the Input's.
-    ``letters``: the folder of dead letters. ``counted``: of the rows, if a report is to follow them.
-    ``permits_from``: of rate limits."""
+    their Arrow types, None for any. ``entries``: behind a cut, if there are several Inputs, all of them; then
+    ``input`` is the first, and ``columns`` are not used. ``applied``: differs for each ``apply``. ``batch_id``: the
+    user's, used if Spark gives tasks no number. ``use``: the user's name of this use; ``refused``: why tasks of a
+    stream give no keys; empty if they do. ``keep``: which of Spark's columns the rows repeat; without it, Spark's
+    columns are the Input's. ``letters``: the folder of dead letters. ``counted``: the schema of the rows if a report
+    follows them. ``permits_from``: where tasks get permits of rate limits."""
 
     plan: Plan
     output: OutputPlan
@@ -61,8 +61,7 @@ class OperatorPlan:
 
 
 def task_function(operator: OperatorPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark calls with the batches of each partition. Raises as
-    ``pickled_with``."""
+    """The function that Spark calls with the batches of each partition. Raises like ``pickled_with``."""
     made = pickled_with(operator.plan, operator)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,9 +73,9 @@ def task_function(operator: OperatorPlan) -> Callable[[Iterator[pa.RecordBatch]]
 def run_task(made: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of one partition. ``made``: a pickled OperatorPlan.
 
-    Its thread has ended, and the worker is kept for the next partition, when the iterator ends; one that breaks off or
-    is closed stops the worker. Raises TupleFailed, whose message is a FailureBlock, if a component does, and UsageError
-    if a module of the user's is missing here.
+    When the iterator ends, its thread has ended, and the worker is kept for the next partition. An iterator that breaks
+    off or is closed stops the worker. Raises TupleFailed, whose message is a FailureBlock, if a component does, and
+    UsageError if a module of the user's is missing here.
     """
     with spark_border():
         yield from _rows(interned(made), batches)

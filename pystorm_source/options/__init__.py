@@ -1,7 +1,7 @@
 """Every key that a user sets: the tables of the source and of the engine, and the one way to read them.
 
-``table`` is what a table is; ``storm_keys`` are Storm's keys that mean nothing here; ``presets`` are ready-made values.
-Import from here; ``duration`` and ``wait_strategy`` say what the values of some keys mean.
+``table`` defines tables; ``storm_keys`` are Storm's keys without effect here; ``presets`` are ready-made values;
+``duration`` and ``wait_strategy`` interpret the values of some keys. Import from here.
 """
 
 from pystorm_source.options.engine import LINT_CODES, LOG_LEVELS, EngineOptions

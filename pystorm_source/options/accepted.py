@@ -1,4 +1,4 @@
-"""What an option takes, read from the type of its field: in the words of the pages, and in those of a message."""
+"""What an option takes, read from the type of its field, in words for the pages and for messages."""
 
 import json
 import re
@@ -13,18 +13,18 @@ _IN_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or fals
 _SOME = 1000
 """The example of a number without a default, unless a bound forbids it."""
 _SAID = re.compile(r"Expected `[\w| ]+`(, got `\w+`| [<>]=? [-\d.]+)?( - at .*)?|Invalid enum value .*", re.DOTALL)
-"""msgspec's words for what ``accepted`` says by itself."""
+"""Texts of msgspec that ``accepted`` replaces with its own."""
 _LENGTH = re.compile(r"Expected `\w+` of length ([<>]=|==) (\d+)")
 _LENGTHS = {">=": "at least", "<=": "at most", "==": "exactly"}
 
 
 def type_of(field: msgspec.structs.FieldInfo) -> str:
-    """``int``, ``bool``, ``text``, or the words that are allowed."""
+    """Returns ``int``, ``bool``, ``text``, or the allowed words."""
     return " or ".join(_kinds(field.type))
 
 
 def bounds_of(field: msgspec.structs.FieldInfo) -> str:
-    """``1 … 16,777,216``, ``at least 1``, ``more than 0`` or nothing."""
+    """Returns ``1 … 16,777,216``, ``at least 1``, ``more than 0`` or an empty text."""
     low, high, above = _bound(field.type, "ge"), _bound(field.type, "le"), _bound(field.type, "gt")
     if low is not None and high is not None:
         return f"{low:,} … {high:,}"
@@ -33,8 +33,8 @@ def bounds_of(field: msgspec.structs.FieldInfo) -> str:
 
 
 def accepted(field: msgspec.structs.FieldInfo, said: str) -> str:
-    """``takes a whole number, at least 1, such as 1000``. ``said``: msgspec's error, which stands in brackets if it
-    tells more, without its path: ``wrong_part`` names the place."""
+    """Returns ``takes a whole number, at least 1, such as 1000``. ``said``: msgspec's error, appended in brackets if it
+    says more; without its path, because ``wrong_part`` names the place."""
     facts = [" or ".join(_in_words(field.type))]
     if bounds := bounds_of(field).replace("…", "to"):
         facts.append(re.sub(r"(?<=\d),(?=\d)", "", bounds))
@@ -44,8 +44,8 @@ def accepted(field: msgspec.structs.FieldInfo, said: str) -> str:
 
 
 def wrong_part(field: msgspec.structs.FieldInfo, value: Any) -> Any:
-    """Of a table or list the first entry that the field does not take, as a table or list of one; None if the value
-    is neither, or no single entry is wrong."""
+    """Returns the first entry of a table or list that the field does not take, in a table or list by itself; None if
+    the value is neither, or no single entry is wrong."""
     if isinstance(value, Mapping):
         parts: Iterable[Any] = ({name: each} for name, each in value.items())
     elif isinstance(value, (list, tuple)):
@@ -53,7 +53,7 @@ def wrong_part(field: msgspec.structs.FieldInfo, value: Any) -> Any:
     else:
         return None
     if not _takes(field, type(value)()):
-        return None  # it takes no table at all
+        return None  # it takes no tables
     return next((part for part in parts if not _takes(field, part)), None)
 
 
@@ -66,7 +66,7 @@ def _takes(field: msgspec.structs.FieldInfo, value: Any) -> bool:
 
 
 def _in_brackets(said: str) -> str:
-    """msgspec's words without its path and its marks."""
+    """Returns msgspec's text without its path and quotes."""
     said = said.partition(" - at ")[0]
     if found := _LENGTH.fullmatch(said):
         return f"{_LENGTHS[found[1]]} {found[2]} long"
@@ -91,7 +91,7 @@ def _kinds(hint: Any) -> Iterator[str]:
 
 
 def _in_words(hint: Any) -> list[str]:
-    """The kinds without None; of words that are allowed, each."""
+    """Returns the kinds in words, without None; allowed words one by one."""
     if choices := _choices(hint):
         numbers = [words for kind, words in _IN_WORDS.items() if kind in _kinds(hint)]  # int | Literal
         return [*numbers, *(repr(choice) for choice in choices)]
@@ -105,7 +105,7 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 
 
 def _example_of(field: msgspec.structs.FieldInfo) -> str:
-    """Empty where words are allowed, or any text."""
+    """Returns an example value; empty if the option takes words or any text."""
     if _choices(field.type) or "bool" in (kinds := list(_kinds(field.type))):
         return ""
     if isinstance(field.default, (int, float, str)) and field.default != "":
@@ -117,7 +117,7 @@ def _example_of(field: msgspec.structs.FieldInfo) -> str:
 
 
 def _bound(hint: Any, name: str) -> Any:
-    """The bound of that name, as msgspec has it; None for none."""
+    """Returns msgspec's bound of that name, or None."""
     found = (getattr(meta, name) for meta in _metas(hint))
     bound = next((each for each in found if each is not None), None)
     return int(bound) if isinstance(bound, float) and bound.is_integer() else bound

@@ -8,7 +8,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def parse_duration(key: str, text: str) -> float:
-    """Seconds. Raises OptionError naming ``key``."""
+    """Returns the seconds. Raises OptionError, naming ``key``."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", text)
     if found is None:
         raise OptionError(

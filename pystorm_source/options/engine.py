@@ -45,7 +45,7 @@ LOG_LEVELS = {
 
 PROGRESSIVE = "org.apache.storm.policy.WaitStrategyProgressive"
 _STORMS_WAITS = "WaitStrategyProgressive, WaitStrategyPark (with or without org.apache.storm.policy.)"
-_OWN_WAIT = "or a class of your own, as module:Class, with prepare(conf, situation) and idle(idle_counter)."
+_OWN_WAIT = "or your own class, as module:Class, with prepare(conf, situation) and idle(idle_counter)."
 _ParkMicros = Annotated[
     int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of one wait; 0: no wait.")
 ]
@@ -58,8 +58,8 @@ _Level2Count = Annotated[
     Meta(
         ge=0,
         le=1 << 31,
-        description="WaitStrategyProgressive: number of shortest-possible waits before level 3. Ignored for bolts "
-        "and back-pressure: a tuple or free room wakes them.",
+        description="WaitStrategyProgressive: number of shortest possible waits before level 3. Ignored for bolts and "
+        "back-pressure, which a tuple or free room wakes.",
     ),
 ]
 _Level3Millis = Annotated[
@@ -120,15 +120,15 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     scheduler: Annotated[
         Literal["inline", "threads"],
         Meta(
-            description="inline: one thread takes turns for all executors. threads: a thread per executor, for bolts "
+            description="inline: one thread runs all executors in turn. threads: a thread per executor, for bolts "
             "that release the interpreter's lock (I/O, numpy, Arrow)."
         ),
     ] = msgspec.field(name="topology.scheduler", default="inline")
     stage_partitions: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 20)] | None,
         Meta(
-            description="scope='cluster': Spark tasks of each stage behind a cut. Unset: the cores of the cluster "
-            "(spark.default.parallelism); over Spark Connect spark.sql.shuffle.partitions."
+            description="scope='cluster': Spark tasks of each stage after a cut. Unset: the cores of the cluster "
+            "(spark.default.parallelism); over Spark Connect, spark.sql.shuffle.partitions."
         ),
     ] = msgspec.field(name="topology.stage.partitions", default=None)
     state_buckets: Annotated[
@@ -136,9 +136,9 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 20,
-            description="Buckets in which the keys of a StatefulBolt lie in Spark's state store; a task has several. "
-            "Fixed with the first micro-batch of a checkpoint. Too few: tasks wait for one; too many: each costs a "
-            "call.",
+            description="Number of buckets that hold the keys of a StatefulBolt in Spark's state store; a task has "
+            "several. Fixed with the first micro-batch of a checkpoint. Too few: tasks wait for the one with most "
+            "keys; too many: each costs a call.",
         ),
     ] = msgspec.field(name="topology.state.buckets", default=64)
     receive_buffer_size: Annotated[
@@ -146,8 +146,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=2,
             le=1 << 24,
-            description="Tuples that a bolt task's receive queue holds; rounded up to a power of two. Storm: 32768; "
-            "lower here: short queues stay in the processor's cache and throttle the spout sooner.",
+            description="Tuples that a bolt task's receive queue holds, rounded up to a power of two. Storm: 32768; "
+            "lower here, because short queues stay in the processor's cache and throttle the spout sooner.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.size", default=1024)
     receive_buffer_bytes: Annotated[
@@ -155,9 +155,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 40,
-            description="Bytes of Arrow batches that wait for a bolt task, at most; a batch that is larger than that "
-            "waits alone. They have as many rows as topology.executor.receive.buffer.size allows, too, if "
-            "there is more than one.",
+            description="Most bytes of Arrow batches that wait for a bolt task; a larger batch waits by itself. If "
+            "several wait, topology.executor.receive.buffer.size bounds their rows, too.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.bytes", default=64 << 20)
     producer_batch_size: Annotated[
@@ -165,24 +164,24 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 23,
-            description="Tuples that a producer publishes to a queue at once; at most half the queue (the default "
-            "adapts to it). 1: no batching. Storm: 1; higher here, because batches end with the "
-            "component's turn and delay no tuple for long.",
+            description="Tuples that a producer publishes to a queue at once, at most half the queue (the default "
+            "adapts to it). 1: no batching. Storm: 1; higher here, because batches end with the component's turn and "
+            "delay no tuple for long.",
         ),
     ] = msgspec.field(name="topology.producer.batch.size", default=100)
     acker_executors: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="0: no tuple is tracked: ack is called in the emit, fail never, nothing times out. Any other "
-            "number, or unset: the acker of the worker tracks all tuples with an id."
+            description="0: tuples are not tracked: ack is called in the emit, fail is never called, and nothing "
+            "times out. Any other number, or unset: the worker's acker tracks all tuples with an id."
         ),
     ] = msgspec.field(name="topology.acker.executors", default=None)
     message_timeout_secs: Annotated[
         Annotated[float, Meta(gt=0, le=1e8)] | None,
         Meta(
             description="Seconds, fractions allowed, after which a spout's tuple fails if it is not fully processed. "
-            "They count from the moment at which a bolt last got a tuple of its tree: time in queues "
-            "does not count. Bolt.reset_timeout restarts them. null: never.",
+            "They count from the last time that a bolt got a tuple of its tree, so time in queues does not count. "
+            "Bolt.reset_timeout restarts them. null: never.",
         ),
     ] = msgspec.field(name="topology.message.timeout.secs", default=30.0)
     enable_message_timeouts: Annotated[
@@ -199,7 +198,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     max_spout_pending: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Largest number of tuples of a spout task without a verdict; at it the spout is not called. "
+            description="Most tuples of a spout task without a verdict; at that number, the spout is not called. "
             "Unset: any number, up to a million tuples ahead of the oldest one."
         ),
     ] = msgspec.field(name="topology.max.spout.pending", default=None)
@@ -215,8 +214,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="Scheduler threads: milliseconds after which batches are published although they are not "
-            "full; 0: only at the end of a turn. Off if batches hold one tuple.",
+            description="Scheduler threads: milliseconds after which batches are published even if they are not full; "
+            "0: only at the end of a turn. Off if batches hold one tuple.",
         ),
     ] = msgspec.field(name="topology.batch.flush.interval.millis", default=1)
     spout_recvq_skips: Annotated[
@@ -230,7 +229,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             ge=0,
             le=1 << 31,
             description="How often a failed or timed-out tuple of a PartitionedSpout is emitted again before it "
-            "becomes a dead letter; 0: never. A ReliableSpout uses its own max_fails instead.",
+            "becomes a dead letter; 0: never. A ReliableSpout uses its max_fails instead.",
         ),
     ] = msgspec.field(name="topology.max.spout.retries", default=3)
     spout_retry_backoff_millis: Annotated[
@@ -238,43 +237,42 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="Milliseconds before a failed tuple of a PartitionedSpout is emitted again; doubled with "
-            "each further fail, up to a minute. 0: at once.",
+            description="Milliseconds before a failed tuple of a PartitionedSpout is emitted again, doubled with each "
+            "further fail, up to a minute. 0: at once.",
         ),
     ] = msgspec.field(name="topology.spout.retry.backoff.millis", default=0)
     retry_on: Annotated[
         dict[str, Any] | str,
         Meta(
-            description="Exceptions of bolts, and of spouts on the driver, by class, that are worth a retry or not: a "
-            'JSON object of names, bare or dotted, such as {"TimeoutError": "retry", "ValueError": "never", '
-            '"aiohttp.ClientResponseError": "retry"}. '
-            "Subclasses count; the most specific class decides. retry: the tuple fails and is emitted again, whatever "
-            "exit_on_exception says. never: it is a dead letter after one attempt. Others: as without this option. "
-            "A spout whose call on the driver raises one is asked again (spout.unavailable.timeout). For a topology, "
-            "or in the config of one component."
+            description="Which exceptions of bolts, and of spouts on the driver, are worth a retry: a JSON object of "
+            'class names, bare or dotted, such as {"TimeoutError": "retry", "ValueError": "never", '
+            '"aiohttp.ClientResponseError": "retry"}. Subclasses count; the most specific class decides. retry: the '
+            "tuple fails and is emitted again, regardless of exit_on_exception. never: it is a dead letter after one "
+            "attempt. Others: as without this option. On the driver, retry means that the spout's call is repeated "
+            "(spout.unavailable.timeout). For a topology, or in the config of one component."
         ),
     ] = msgspec.field(name="topology.retry.on", default="")
     spout_poll_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=1e8)] | None,
         Meta(
-            description="Seconds, fractions allowed, between two questions of the driver what a PartitionedSpout has: "
-            "rows are seen at most that much later. 0: with each trigger, up to 100 times a second while a query is "
+            description="Seconds, fractions allowed, between two polls of a PartitionedSpout by the driver: the "
+            "longest delay until it sees new rows. 0: with each trigger, up to 100 times a second while a query is "
             "idle. Unset: the spout's poll_seconds, by default 1. For a topology, or in the config of one spout."
         ),
     ] = msgspec.field(name="spout.poll.seconds", default=None)
     spout_unavailable_timeout: Annotated[
         str,
         Meta(
-            description="How long a source may be busy before the query ends: a number with ms, s, m, h or d. It is "
-            "busy while calls of its spout raise RetryLater or, on the driver, what topology.retry.on calls worth a "
-            "retry. For a topology, or in the config of one spout."
+            description="How long a source may be unavailable before the query ends: a number with ms, s, m, h or d. "
+            "It is unavailable while calls of its spout raise RetryLater or, on the driver, exceptions that "
+            "topology.retry.on retries. For a topology, or in the config of one spout."
         ),
     ] = msgspec.field(name="spout.unavailable.timeout", default="10m")
     dead_letter: Annotated[
         Literal["fail", "stream", "drop"],
         Meta(
-            description="Fate of a tuple that still fails after its last retry. fail: the Spark task fails and names "
-            "it. stream: it becomes a row of the spout's stream __dead_letter. drop: it is counted, with "
+            description="What happens to a tuple that still fails after its last retry. fail: the Spark task fails "
+            "and names it. stream: it becomes a row of the spout's stream __dead_letter. drop: it is counted, with "
             "one warning."
         ),
     ] = msgspec.field(name="topology.dead.letter", default="fail")
@@ -283,8 +281,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             description=f"How a spout waits if it has nothing to emit: {_STORMS_WAITS}, {_OWN_WAIT} A spout that has "
-            "been idle for long waits a hundredth of that time, up to 10 ms. With one thread, the "
-            "topology's strategy is used."
+            "been idle for long waits a hundredth of that time, up to 10 ms. With one thread, the topology's strategy "
+            "is used."
         ),
     ] = msgspec.field(name="topology.spout.wait.strategy", default=PROGRESSIVE)
     spout_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.spout.wait.park.microsec", default=100)
@@ -301,8 +299,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             description=f"How a bolt waits if its queue is empty: {_STORMS_WAITS}, {_OWN_WAIT} A tuple ends the wait, "
-            "so Storm's two strategies sleep at once instead of polling, with growing sleeps of up to "
-            "100 ms. A tuple does not end the wait of a class of your own."
+            "so Storm's two strategies sleep at once instead of polling, for growing times of up to 100 ms. A tuple "
+            "does not end the wait of your own class."
         ),
     ] = msgspec.field(name="topology.bolt.wait.strategy", default=PROGRESSIVE)
     bolt_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.bolt.wait.park.microsec", default=100)
@@ -336,7 +334,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     debug: Annotated[bool, Meta(description="true: sets Component.debug, and components log at level DEBUG.")] = (
         msgspec.field(name="topology.debug", default=False)
     )
-    name: Annotated[str, Meta(description="Name of the topology in logs and errors; empty: the name of the class.")] = (
+    name: Annotated[str, Meta(description="Name of the topology in logs and errors; empty: the class's name.")] = (
         msgspec.field(name="topology.name", default="")
     )
 
@@ -350,9 +348,9 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     async_max_pending: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 24)] | Literal["adaptive"],
         Meta(
-            description="Largest number of running requests of an AsyncBolt's task. At the limit it takes no more "
-            "tuples, its queue fills and producers wait. adaptive: found by the times of the answers and by refusals, "
-            "10,000 at most.",
+            description="Most requests that a task of an AsyncBolt runs at a time. At the limit it takes no more "
+            "tuples, its queue fills and producers wait. adaptive: found from response times and refusals, 10,000 at "
+            "most.",
         ),
     ] = msgspec.field(name="topology.async.max.pending", default=1000)
     async_request_timeout: Annotated[
@@ -366,7 +364,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     async_ordered: Annotated[
         bool,
         Meta(
-            description="true: emits of an AsyncBolt leave in the order of its tuples, however long each request takes."
+            description="true: an AsyncBolt's emits leave in the order of its tuples, no matter how long each request "
+            "takes."
         ),
     ] = msgspec.field(name="topology.async.ordered", default=False)
     async_loop: Annotated[
@@ -380,31 +379,31 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         dict[str, Any] | str,
         Meta(
             description="How often all tasks of the query together may call a service: a JSON object of names and "
-            'rates, such as {"api": "100/s", "mail": "30/m"}: a number of calls in any s, m, h, d, or several of '
-            "them (500/10s). Bolts take a permit by Bolt.limit(name). Tasks get them from a process on the driver, or "
-            "from a Redis."
+            'rates, such as {"api": "100/s", "mail": "30/m"}: a number of calls per s, m, h or d, or per several of '
+            "them (500/10s). Bolts take a permit by Bolt.limit(name). Tasks get permits from a process on the driver, "
+            "or from a Redis."
         ),
     ] = msgspec.field(name="topology.rate.limit", default="")
     bolt_limits: Annotated[
         str,
         Meta(
-            description="Names of topology.rate.limit, separated by commas: each call of a bolt's process, "
-            "process_batch or process_join takes a permit of them. Set it for a bolt, by spec(limits=[…])."
+            description="Names from topology.rate.limit, separated by commas: each call of a bolt's process, "
+            "process_batch or process_join takes a permit of each. Set it for a bolt, by spec(limits=[…])."
         ),
     ] = msgspec.field(name="topology.bolt.limits", default="")
     rate_limit_tasks: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 20)] | None,
         Meta(
-            description="Each task takes a fixed share of each limit, one of so many, and asks no other process. Give "
-            "the number of tasks that run at a time, at most: with more the limit does not hold, with fewer it is not "
-            "used. Sinks, batch reads, feedback=off and Spark Connect need this or topology.rate.limit.redis."
+            description="Divides each limit into this many fixed shares, one per task, so that tasks ask no other "
+            "process. Give the most tasks that run at a time: with more, the limit is exceeded; with fewer, it is not "
+            "used up. Sinks, batch reads, feedback=off and Spark Connect need this or topology.rate.limit.redis."
         ),
     ] = msgspec.field(name="topology.rate.limit.tasks", default=None)
     rate_limit_redis: Annotated[
         str,
         Meta(
             description="A Redis that gives permits to tasks of every kind, such as redis://:password@host:6379/0 "
-            "(rediss:// for TLS): a limit holds over all queries that name it at the same Redis. Not together with "
+            "(rediss:// for TLS): all queries that name a limit at the same Redis share it. Not together with "
             "topology.rate.limit.tasks."
         ),
     ] = msgspec.field(name="topology.rate.limit.redis", default="")
@@ -412,8 +411,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             min_length=1,
-            description="In that Redis the limit api has the keys PREFIX:{api} and PREFIX:{api}:tasks. Queries with "
-            "another prefix share nothing with this one.",
+            description="Prefix of the keys in that Redis: the limit api has the keys PREFIX:{api} and "
+            "PREFIX:{api}:tasks. Queries with different prefixes share nothing.",
         ),
     ] = msgspec.field(name="topology.rate.limit.redis.prefix", default="pystorm:limit")
     breaker_percent: Annotated[
@@ -421,8 +420,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=100,
-            description="Share of calls within a limit that fail, in percent, at which there are none for a while: of "
-            "the last second's, of ten at least. Then one call tries whether the service works again. 0: never.",
+            description="Share of failed calls within a limit, in percent, at which calls pause: over the last "
+            "second, and at least ten calls. Then one call probes whether the service works again. 0: never.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.percent", default=50)
     breaker_pause_secs: Annotated[
@@ -437,15 +436,15 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     environment: Annotated[
         str,
         Meta(
-            description="The entry to use of a `par` that is a dict of environments; needed if there is such a `par`."
+            description="Which entry to use of a `par` that is a dict of environments; needed if there is such a `par`."
         ),
     ] = msgspec.field(name="topology.environment", default="")
     spouts_independent: Annotated[
         bool,
         Meta(
             description="true: bolts with several spouts upstream process each spout's tuples independently. Without "
-            "it, a topology is refused if its groupings imply a join of spouts, since tuples of two "
-            "spouts never meet in a Spark task. Set it for a topology, or in the config of one bolt."
+            "it, a topology whose groupings imply a join of spouts is refused, because tuples of two spouts never "
+            "meet in a Spark task. Set it for a topology, or in the config of one bolt."
         ),
     ] = msgspec.field(name="topology.spouts.independent", default=False)
     lint_off: Annotated[
@@ -458,31 +457,31 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     log_level: Annotated[
         str,
         Meta(
-            description="Level of the loggers of components: trace, debug, info, warn, error or critical; "
+            description="Level of the components' loggers: trace, debug, info, warn, error or critical; "
             "topology.debug makes it debug."
         ),
     ] = msgspec.field(name="pystorm.log.level", default="info")
     log_path: Annotated[
-        str, Meta(description="A directory on every executor: each task also logs to a file there; empty: no file.")
+        str, Meta(description="A directory on every executor where each task also logs to a file; empty: no file.")
     ] = msgspec.field(name="pystorm.log.path", default="")
-    log_file: Annotated[str, Meta(description="Name of the file below pystorm.log.path.")] = msgspec.field(
+    log_file: Annotated[str, Meta(description="Name of the file in pystorm.log.path.")] = msgspec.field(
         name="pystorm.log.file", default="pystorm_{topology_name}_{component_name}_{task_id}_{pid}.log"
     )
     log_format: Annotated[
-        str, Meta(description="Format of log lines, as of Python's logging; empty: time, logger, level and message.")
+        str, Meta(description="Format of log lines, as for Python's logging; empty: time, logger, level and message.")
     ] = msgspec.field(name="pystorm.log.format", default="")
     log_max_bytes: Annotated[int, Meta(ge=0, description="Bytes of a log file before it is rotated; 0: never.")] = (
         msgspec.field(name="pystorm.log.max_bytes", default=1_000_000)
     )
-    log_backup_count: Annotated[int, Meta(ge=0, description="Rotated log files that are kept for each task.")] = (
+    log_backup_count: Annotated[int, Meta(ge=0, description="Rotated log files to keep for each task.")] = (
         msgspec.field(name="pystorm.log.backup_count", default=10)
     )
 
     fields_grouping_hash: Annotated[
         Literal["stable", "java"],
         Meta(
-            description="stable: equal Python values are one key (1, 1.0, True). java: a key goes to the task that "
-            "Storm would choose."
+            description="stable: equal Python values are the same key (1, 1.0, True). java: a key goes to the task "
+            "that Storm would choose."
         ),
     ] = msgspec.field(name="topology.fields.grouping.hash", default="stable")
     always_try_serialize: Annotated[
@@ -514,17 +513,17 @@ class EngineOptions(Options, frozen=True, kw_only=True):
 
     @property
     def spout_unavailable_seconds(self) -> float:
-        """``spout_unavailable_timeout`` in seconds. Raises OptionError for what is none."""
+        """``spout_unavailable_timeout`` in seconds. Raises OptionError for an invalid duration."""
         return parse_duration("spout.unavailable.timeout", self.spout_unavailable_timeout)
 
     @property
     def retry_rules(self) -> dict[str, str]:
-        """``retry_on`` as a table: name of an exception → retry or never. Raises OptionError for what is none."""
+        """``retry_on`` as a table: name of an exception → retry or never. Raises OptionError for an invalid table."""
         return retry_table(self.retry_on)
 
     @property
     def limits(self) -> dict[str, RateLimit]:
-        """``rate_limit`` as limits by name. Raises OptionError for what is none."""
+        """``rate_limit`` as limits by name. Raises OptionError for an invalid limit."""
         return rate_limits(self.rate_limit)
 
     @property

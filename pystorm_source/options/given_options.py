@@ -9,14 +9,14 @@ from pystorm_source.errors.redaction import redacted
 from pystorm_source.options.table import Options, fields_of
 
 MOST_OPTIONS = 200
-"""More: keys of a user's own make the first line of a record file so long that a page reads it slowly. Less: options
+"""Most options. More: a user's own keys make the first line of a record file too long to read quickly. Less: options
 that change a query are missing."""
-_INTS = 1 << 63  # larger ones are no numbers of the record's format
+_INTS = 1 << 63  # the record's format has no larger numbers
 
 
 def given_options(config: Iterable[tuple[str, Any]], *tables: Options) -> dict[str, Any]:
-    """Key → value of a plan's configuration and of tables, those at their defaults left out. Texts are cut, values that
-    JSON lacks are shown as messages show them."""
+    """Key → value of a plan's configuration and of tables, without defaults. Cuts texts, and shows values that JSON
+    lacks as in messages."""
     found = {str(key): value for key, value in config}
     for table in tables:
         for key, field in fields_of(type(table)).items():
@@ -24,7 +24,7 @@ def given_options(config: Iterable[tuple[str, Any]], *tables: Options) -> dict[s
             if value != field.default:
                 found[key] = value
     if str(found.get("config", "")).lstrip().startswith("{"):
-        del found["config"]  # the configuration has its keys
+        del found["config"]  # the configuration already has its keys
     return {_text(key): _plain(redacted(key, found[key])) for key in sorted(found)[:MOST_OPTIONS]}
 
 

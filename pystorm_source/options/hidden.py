@@ -1,7 +1,7 @@
-"""Options that hold a secret, under keys that Spark hides: in plans, on its pages, in the event log.
+"""Options that hold a secret, under keys that Spark hides in plans, on its pages and in the event log.
 
-Spark hides an option whose key or text has a word such as ``password`` or ``secret`` (``spark.redaction.regex``), and
-shows ``redis://:hunter2@host`` or a private key. So an option with a secret goes through Spark as ``secret.KEY``.
+Spark hides an option whose key or text has a word such as ``password`` or ``secret`` (``spark.redaction.regex``), but
+shows ``redis://:hunter2@host`` or a private key. So an option with a secret passes through Spark as ``secret.KEY``.
 """
 
 import json
@@ -16,14 +16,14 @@ from pystorm_source.types.json_values import json_of
 logger = logging.getLogger("pystorm.source")
 
 PREFIX = "secret."
-"""Before the key of any option: Spark hides the value, and the prefix is cut off again."""
+"""A prefix for the key of any option: Spark hides the value, and this package removes the prefix again."""
 _HIDDEN_BY_SPARK = re.compile("secret|password|token|access[.]?key", re.IGNORECASE)
-"""The default of ``spark.redaction.regex``: for a key or a text."""
+"""The default of ``spark.redaction.regex``, which applies to keys and texts."""
 
 
 def hidden(texts: Mapping[str, str], asked: Iterable[str] = ()) -> dict[str, str]:
-    """The options as they go through Spark: those that hold a secret under hidden keys. ``asked``: the keys as the user
-    gave them, some under a hidden one."""
+    """Returns the options as they pass through Spark, secrets under hidden keys. ``asked``: the keys as the user gave
+    them, some already hidden."""
     by_user = {key[len(PREFIX) :].lower() for key in asked if key.lower().startswith(PREFIX)}
     return {
         PREFIX + key if key.lower() in by_user or _holds_secret(key, text) else key: text for key, text in texts.items()
@@ -31,7 +31,7 @@ def hidden(texts: Mapping[str, str], asked: Iterable[str] = ()) -> dict[str, str
 
 
 def revealed(given: Mapping[str, str]) -> dict[str, str]:
-    """The options as they are meant, as Spark gives them; warns of secrets that it shows. Raises as ``meant``."""
+    """Returns Spark's options under their real keys; warns of secrets that Spark shows. Raises like ``meant``."""
     for key, text in given.items():
         if _holds_secret(key, text) and not _HIDDEN_BY_SPARK.search(f"{key} {text}"):
             logger.warning("Spark shows option %r, which holds a secret, in its plans: give %r", key, PREFIX + key)
@@ -39,7 +39,7 @@ def revealed(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def meant(given: Mapping[str, str]) -> dict[str, str]:
-    """The options as they are meant. Raises OptionError for one that is given both ways."""
+    """Returns the options under their real keys. Raises OptionError for one that is given both ways."""
     found = {key: text for key, text in given.items() if not key.lower().startswith(PREFIX)}
     plain = {key.lower() for key in found}
     for key, text in given.items():
@@ -60,7 +60,7 @@ def _holds_secret(key: str, text: str) -> bool:
 
 
 def _as_redacted_writes(text: str) -> str:
-    """The text; JSON in the form in which ``redacted`` writes it, by which it differs without a secret, too."""
+    """Returns the text as ``redacted`` writes it, which reformats JSON even if it holds no secret."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:

@@ -8,7 +8,7 @@ from pystorm_source.types.json_values import json_of
 
 
 def json_table(key: str, value: Mapping[str, Any] | str, example: str) -> Mapping[str, Any]:
-    """The table. Raises OptionError for anything else, with an ``example`` as the remedy."""
+    """Returns the table. Raises OptionError for anything else, with an ``example`` as the remedy."""
     remedy = f"give an object such as {example}"
     if isinstance(value, str):
         try:
@@ -21,5 +21,5 @@ def json_table(key: str, value: Mapping[str, Any] | str, example: str) -> Mappin
 
 
 def refused(key: str, what: str, value: object, remedy: str) -> OptionError:
-    """The error of such an option. ``what``: is wrong with it."""
+    """Builds the error for such an option. ``what`` is wrong with it."""
     return OptionError(f"option {key!r} {what}: {remedy}. Given: {given(value)}", code="PYSTORM_INVALID_OPTION")

@@ -7,11 +7,11 @@ from pystorm_source.errors import given
 WORDS = frozenset(
     ("par", "parallelism", "parallelism_hint", "parallelismhint", "num_tasks", "numtasks", "tasks", "num_executors")
 )
-"""What users of Storm, streamparse, Flink and Spark call it."""
+"""Names for it in Storm, streamparse, Flink and Spark."""
 
 
 def remedy_of_par(key: str, value: Any = None) -> str:
-    """The remedy for a key or argument of that name, with its value if known; empty if it means something else."""
+    """Returns the remedy for such a key or argument, with its value if known; empty if it means something else."""
     if key.lower() not in WORDS:
         return ""
     shown = f"{key}={given(value)}" if value is not None else repr(key)

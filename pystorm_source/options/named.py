@@ -9,10 +9,10 @@ from pystorm_source.errors.user_frames import LONGEST_LINE, trim, users_line
 
 
 def load_named(key: str, given: str, form: str, otherwise: str = "", dots: bool = False) -> tuple[ModuleType, Any]:
-    """The module, and the object in it; None if the module has no such object.
+    """Returns the module and the object in it, or None for a missing object.
 
-    ``key``: of the option; ``form``: the expected form, as the error shows it: "a class as module:Class, such as …";
-    ``otherwise``: a remedy besides installing the module; ``dots``: module.Class is right, too. Raises OptionError if
+    ``key``: the option's key; ``form``: the expected form for the error: "a class as module:Class, such as …";
+    ``otherwise``: a remedy besides installing the module; ``dots``: module.Class is valid, too. Raises OptionError if
     the text has another form, or the import raises anything.
     """
     module_name, colon, path = given.partition(":")
@@ -35,7 +35,7 @@ def load_named(key: str, given: str, form: str, otherwise: str = "", dots: bool 
 
 
 def not_imported(what: str, module: str, error: BaseException, otherwise: str, given: str) -> OptionError:
-    """The error for a module that is not there, that needs a package which is not there, or that raises.
+    """Builds the error for a module that is missing, needs a missing package, or raises.
 
     ``what``: names the module and where its name comes from; ``otherwise``: a remedy besides installing it.
     """
@@ -61,7 +61,7 @@ def not_imported(what: str, module: str, error: BaseException, otherwise: str, g
 
 
 def line_of(error: BaseException) -> str:
-    """``File "/job/words.py", line 3, in <module>: 1 / 0``: the user's line that raised, or that is no Python."""
+    """Returns the user's line that raised or is not Python: ``File "/job/words.py", line 3, in <module>: 1 / 0``."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         source = f": {cut(error.text.strip(), LONGEST_LINE)}" if error.text else ""
         return f'File "{error.filename}", line {error.lineno}{source}'

@@ -1,18 +1,18 @@
-"""Names in the text of one option, between commas."""
+"""Names in an option's text, separated by commas."""
 
 from collections.abc import Iterable
 
 
 def listed(text: str) -> list[str]:
-    """Those that are not empty, without the spaces around them."""
+    """Splits the text into names; strips spaces and skips empty names."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def distinct(text: str) -> list[str]:
-    """As ``listed``, each once."""
+    """Like ``listed``, without duplicates."""
     return list(dict.fromkeys(listed(text)))
 
 
 def joined(names: str | Iterable[str] | None) -> str | None:
-    """The option's text, of names or of that text itself; None stays None."""
+    """Joins names into the option's text; keeps a text or None as it is."""
     return names if names is None or isinstance(names, str) else ",".join(names)

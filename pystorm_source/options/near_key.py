@@ -1,7 +1,7 @@
-"""The key that a user may mean by one that is not known: by its letters, by its words, and by words of the same sense.
+"""The key that a user may mean by an unknown one: by its letters, by its words, and by their synonyms.
 
-Letters find slips of the keyboard. Users of Storm, streamparse, Kafka and Spark rather write another ending,
-another case or another word: ``startAt`` shares more letters with ``startTime`` than with ``startingOffsets``.
+Letters find typing errors. Users of Storm, streamparse, Kafka and Spark more often write another ending, another case
+or another word: ``startAt`` shares more letters with ``startTime`` than with ``startingOffsets``.
 """
 
 import difflib
@@ -10,26 +10,26 @@ import re
 from collections.abc import Iterable
 
 _SLIP = 0.8
-"""Share of letters in common from which a key is a slip of another one, whatever its words are. Too large: words that
-were joined find nothing. Too small: keys of another sense are proposed."""
+"""Share of common letters that makes a key a typing error of another, whatever its words. Too large: joined words find
+nothing. Too small: proposes keys of another sense."""
 _LEAST = 0.6
-"""The least score of a proposal. Too large: a key that is half right gets the list of all keys. Too small: keys that
-have one word in common are proposed."""
+"""The least score of a proposal. Too large: a key that is half right gets the list of all keys. Too small: proposes
+keys with just one word in common."""
 _LETTERS = 0.3
-"""The part of the letters in the score, the rest is that of the words. Too large: short keys beat the one of the same
-words. Too small: chance decides among keys of the same words."""
+"""The weight of letters in the score; words have the rest. Too large: short keys beat the key with the same words. Too
+small: chance decides among keys with the same words."""
 _NO_EFFECT = 0.1
-"""By so much a key without effect must be nearer. Too large: a slip in one of them gets another proposal. Too small:
-users are sent to a key that changes nothing."""
+"""A key without effect must be nearer by this much. Too large: a typing error in such a key gets another proposal. Too
+small: users are sent to a key that changes nothing."""
 _LIKE = 0.75
-"""Share of letters in common from which two words are the same. Too large: slips count as other words. Too small: any
-two short words are the same."""
+"""Share of common letters that makes two words the same. Too large: typing errors count as other words. Too small:
+any two short words are the same."""
 _BEGIN = 0.9
-"""What a word counts that begins as another one: ``start`` and ``starting``."""
+"""Score of a word that begins with another one: ``starting`` and ``start``."""
 _SENSE = 0.8
-"""What a word counts of the same sense. Less than ``_BEGIN``: the word itself is the better proposal."""
+"""Score of a synonym. Less than ``_BEGIN``, because the word itself is the better proposal."""
 _SHORTEST = 3
-"""Letters of a begin. Less: ``at`` begins ``attempts``."""
+"""Least letters of a common beginning. Less: ``at`` begins ``attempts``."""
 
 _SAME_SENSE = (
     "offset offsets at from position positions records messages rows bytes files",
@@ -53,9 +53,9 @@ _SENSES = [frozenset(words.split()) for words in _SAME_SENSE]
 
 
 def near_key(key: str, keys: Iterable[str], also: Iterable[str] = ()) -> str | None:
-    """The one of these keys that the given one is nearest to; None if it is near to none. Case does not count.
+    """Returns the nearest of these keys, or None if no key is near. Case does not count.
 
-    ``also``: keys that are known and have no effect; one of them must be nearer by far.
+    ``also``: known keys without effect, which must be nearer by ``_NO_EFFECT``.
 
     >>> near_key("startAt", ["path", "startTime", "startingOffsets", "startingTimestamp"])
     'startingOffsets'
@@ -80,7 +80,7 @@ def _words(key: str) -> list[str]:
 
 
 def _share(words: list[str], others: list[str]) -> float:
-    """How much of these words the others have, each by its length."""
+    """Returns how much of these words the others have, weighted by length."""
     total = sum(map(len, words))
     found = sum(len(word) * max((_same(*sorted((word, other))) for other in others), default=0.0) for word in words)
     return found / total if total else 0.0
@@ -88,7 +88,7 @@ def _share(words: list[str], others: list[str]) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def _same(word: str, other: str) -> float:
-    """How much two words are the same; 1.0: they are."""
+    """Returns how similar two words are; 1.0: equal."""
     if word == other:
         return 1.0
     if min(len(word), len(other)) >= _SHORTEST and (word.startswith(other) or other.startswith(word)):

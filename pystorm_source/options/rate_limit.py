@@ -1,4 +1,4 @@
-"""The value of ``topology.rate.limit``: how often, at most, the tasks of a query together call a service."""
+"""The value of ``topology.rate.limit``: how often the tasks of a query may call a service, all together."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from pystorm_source.options.json_table import json_table, refused
 
 KEY = "topology.rate.limit"
 MOST_CALLS = 1_000_000
-"""In one period. Larger: no process makes so many calls one by one."""
+"""Most calls per period: no process makes more, one by one."""
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _RATE = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,6})?\s*(s|m|min|h|d)\s*")
@@ -17,7 +17,7 @@ _EXAMPLE = '{"api": "100/s"}'
 
 
 class RateLimit(NamedTuple):
-    """At most ``calls`` in any ``seconds``. A share of one may have a fraction of a call."""
+    """At most ``calls`` in any ``seconds``. A task's share may be a fraction of a call."""
 
     name: str
     calls: float
@@ -25,17 +25,17 @@ class RateLimit(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As it is written in the option: ``50/s``, ``100/10s``, ``30/m``."""
+        """The limit as written in the option: ``50/s``, ``100/10s``, ``30/m``."""
         unit = next((unit for unit, seconds in _SECONDS.items() if seconds == self.seconds), f"{self.seconds:g}s")
         return f"{self.calls:g}/{unit}"
 
     def shared(self, tasks: int) -> "RateLimit":
-        """What one of so many tasks may do."""
+        """Returns the share of one of so many tasks."""
         return self._replace(calls=self.calls / tasks)
 
 
 def rate_limits(value: Mapping[str, Any] | str) -> dict[str, RateLimit]:
-    """Name → limit; of text: a JSON object. Raises OptionError for anything else."""
+    """Name → limit, from a mapping or a JSON object as text. Raises OptionError for anything else."""
     value = json_table(KEY, value, _EXAMPLE)
     return {name: _limit(name, rate, value) for name, rate in value.items()}
 
@@ -56,5 +56,5 @@ def _limit(name: str, rate: object, value: object) -> RateLimit:
 
 
 def remedy_of_unknown(name: str, limits: Iterable[str]) -> str:
-    """The end of a sentence about a name that is none of these limits: the nearest one, or how to declare it."""
+    """Ends a sentence about an unknown limit: names the nearest one, or says how to declare it."""
     return nearest(name, limits) or f': declare it there, such as {{"{name}": "100/s"}}.'

@@ -13,11 +13,11 @@ _REMEDY = (
 
 
 def check_redis_url(url: str, key: str = KEY) -> None:
-    """Raises OptionError, naming ``key``, for what names no Redis. Asks none."""
+    """Raises OptionError, naming ``key``, for a text that is not the URL of a Redis. Does not connect."""
     try:
         found = urlsplit(url)
         port = found.port
-    except ValueError:  # whose text may quote a part of the password
+    except ValueError:  # its text may quote a part of the password
         raise refused_url(url, "is no URL", key) from None
     if found.scheme not in ("redis", "rediss", "unix"):
         raise refused_url(url, "does not begin with redis://, rediss:// or unix://", key)
@@ -33,14 +33,14 @@ def check_redis_url(url: str, key: str = KEY) -> None:
 
 
 def refused_url(url: str, what: str, key: str = KEY) -> OptionError:
-    """The error of such a URL, without its password. ``what``: is wrong with it."""
+    """Builds the error for such a URL, without its password. ``what`` is wrong with it."""
     return OptionError(f"option {key!r} {what}: {_REMEDY}. Given: {shown_url(url)}", code="PYSTORM_INVALID_OPTION")
 
 
 def shown_url(url: str) -> str:
-    """The URL for a message or a log: without user, password and query."""
+    """Returns the URL for a message or a log: without user, password and query."""
     scheme, mark, rest = url.partition("://")
-    if "@" in rest.partition("?")[2]:  # of the query, or of a password with a question mark
+    if "@" in rest.partition("?")[2]:  # in the query, or in a password with a question mark
         return given(f"{scheme}://{REDACTED}")
-    # Without without_credentials, which leaves a user alone: a user without a password may be a password.
+    # Not without_credentials, which keeps a user without a password: it may be a password.
     return given(scheme + mark + rest.partition("?")[0].rpartition("@")[2])

@@ -11,7 +11,7 @@ VERDICTS = ("retry", "never")
 
 
 def retry_table(value: Mapping[str, Any] | str) -> dict[str, str]:
-    """Name of an exception → ``retry`` or ``never``; of text: a JSON object. Raises OptionError for anything else."""
+    """Name of an exception → ``retry`` or ``never``, also from a JSON object. Raises OptionError for anything else."""
     value = json_table(KEY, value, '{"ValueError": "never"}')
     for name, verdict in value.items():
         if not all(part.isidentifier() for part in name.split(".")):

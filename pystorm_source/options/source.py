@@ -1,4 +1,4 @@
-"""The keys of a reader. Those of admission keep the names of Spark's Kafka source."""
+"""The keys of a reader. Keys for admission have the names of Spark's Kafka source."""
 
 import ipaddress
 import re
@@ -12,11 +12,11 @@ from pystorm_source.options.table import Options
 
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
-# In an idempotency key it lies between a colon and a slash.
+# In an idempotency key it is between a colon and a slash.
 _USE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 UNBOUNDED = 2**63 - 1
-"""This ReadMaxRows of Spark is no limit: it stands for limits for which Spark has no class."""
+"""A ReadMaxRows of Spark that is no limit: it stands for limits without a class in Spark."""
 
 
 class SourceOptions(Options, frozen=True, kw_only=True):
@@ -38,65 +38,65 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     config: Annotated[
         str,
         Meta(
-            description="Configuration of the topology: a JSON object, the path of a .yaml or .json file, or a preset: "
-            "latency or throughput."
+            description="Configuration of the topology: a JSON object, the path of a .yaml or .json file, or one of "
+            "the presets latency and throughput."
         ),
     ] = ""
-    path: Annotated[str, Meta(description="The argument of load(path); for spouts that read files.")] = ""
+    path: Annotated[str, Meta(description="The argument of load(path), for spouts that read files.")] = ""
     stream: Annotated[
         str,
-        Meta(
-            description="The open stream that gives the rows, as component or component.stream; needed if several "
-            "are open."
-        ),
+        Meta(description="The open stream to read, as component or component.stream; needed if several are open."),
     ] = ""
     streams: Annotated[
         Literal["one", "all"],
-        Meta(description="all: rows of every open stream, with _component, _stream and the union of their columns."),
+        Meta(
+            description="all: reads every open stream, with the columns _component and _stream and the union of their "
+            "columns."
+        ),
     ] = "one"
     starting_offsets: Annotated[
         str,
         Meta(
-            description='Start of a new query: earliest, latest, or JSON {"spout": {"partition": offset}}; '
-            "-2 is earliest, -1 latest."
+            description='Where a new query starts: earliest, latest, or JSON {"spout": {"partition": offset}}; -2 is '
+            "earliest, -1 latest."
         ),
     ] = msgspec.field(name="startingOffsets", default="earliest")
     ending_offsets: Annotated[
         str,
         Meta(
-            description='End of a batch read: latest, or JSON {"spout": {"partition": offset}}. Unset: latest. '
+            description='Where a batch read ends: latest, or JSON {"spout": {"partition": offset}}. Unset: latest. '
             "Not for streams."
         ),
     ] = msgspec.field(name="endingOffsets", default="")
     max_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Offsets that one micro-batch may admit, over all partitions."),
+        Meta(description="Most offsets that a micro-batch may admit, over all partitions."),
     ] = msgspec.field(name="maxOffsetsPerTrigger", default=None)
     min_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Smallest backlog, in offsets, that starts a micro-batch, unless maxTriggerDelay passes."),
+        Meta(description="Smallest backlog, in offsets, that starts a micro-batch before maxTriggerDelay has passed."),
     ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
     max_trigger_delay: Annotated[
         str, Meta(description="How long minOffsetsPerTrigger may delay data: a number with ms, s, m, h or d.")
     ] = msgspec.field(name="maxTriggerDelay", default="15m")
     max_offsets_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Offsets that one micro-batch may admit from one spout partition."),
+        Meta(description="Most offsets that a micro-batch may admit from one spout partition."),
     ] = msgspec.field(name="maxOffsetsPerPartition", default=None)
     min_partitions: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Wanted number of Spark partitions of a micro-batch; larger ranges are split to reach it. "
-            "Unset, neighbouring ranges with little work share one; 1 gives each range its own."
+            description="Wanted number of Spark partitions per micro-batch; larger ranges are split to reach it. "
+            "Unset: neighbouring ranges with little work share a partition. 1: each range gets its own."
         ),
     ] = msgspec.field(name="minPartitions", default=None)
     max_records_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Offsets that one Spark partition reads at most; larger ranges are split, evenly."),
+        Meta(description="Most offsets that one Spark partition reads; larger ranges are split evenly."),
     ] = msgspec.field(name="maxRecordsPerPartition", default=None)
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
+        Meta(description="Whether a lost partition or offset fails the query (true) or is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     include_metadata: Annotated[
         bool, Meta(description="Adds the columns _component, _stream, _task, _partition and _offset.")
@@ -104,69 +104,67 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     delivery_guarantee: Annotated[
         Literal["exactly-once", "best-effort"],
         Meta(
-            description="best-effort: spouts without offsets run without a journal; the tuples of a failed task are "
-            "lost."
+            description="best-effort: spouts without offsets run without a journal, and a failed task loses its tuples."
         ),
     ] = msgspec.field(name="delivery.guarantee", default="exactly-once")
     batch_target_millis: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Target duration of a micro-batch in milliseconds. Ranges are sized so that their tasks end "
-            "in time; spouts without offsets are polled for that long. Unset: the interval of the "
-            "trigger, but at least a second; a second for spouts without offsets."
+            description="Target duration of a micro-batch in milliseconds. Ranges are sized so that their tasks "
+            "finish in time; spouts without offsets are polled for that long. Unset: the trigger's interval, but at "
+            "least a second; for spouts without offsets, a second."
         ),
     ] = msgspec.field(name="batch.target.millis", default=None)
     initial_rate: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Assumed rate of a partition, in offsets per second, before any task has reported; it limits "
-            "the first micro-batch. Unset: the spout's initial_rate, by default 200."
+            description="Assumed rate of a partition, in offsets per second, until a task has reported; it limits the "
+            "first micro-batch. Unset: the spout's initial_rate, by default 200."
         ),
     ] = msgspec.field(name="backpressure.initialRate", default=None)
     output_batch_rows: Annotated[
-        int, Meta(ge=1, le=1 << 24, description="Rows of one Arrow batch that leaves the task.")
+        int, Meta(ge=1, le=1 << 24, description="Rows per Arrow batch that leaves the task.")
     ] = msgspec.field(name="output.batch.rows", default=32_768)
     feedback: Annotated[
         Literal["auto", "off"],
         Meta(
-            description="auto: the tasks of a stream send reports to the driver, over a connection of their own, and "
-            "the reports determine the size of micro-batches. off: no socket is opened, and only limits "
-            "bound micro-batches."
+            description="auto: the tasks of a stream report to the driver over a separate connection, and the reports "
+            "determine the size of micro-batches. off: no socket is opened, and only limits bound micro-batches."
         ),
     ] = "auto"
     feedback_host: Annotated[
         str,
         Meta(
-            description="Host name or IP address at which tasks reach the driver with their reports. The driver "
-            "listens at it if it is one of its own; 0.0.0.0: all of its addresses. Empty: loopback if "
-            "the master is local; else all addresses, and tasks connect to spark.driver.host."
+            description="Host name or IP address where tasks reach the driver with their reports. The driver listens "
+            "on it if the address is its own; 0.0.0.0: on all its addresses. Empty: loopback if the master is local; "
+            "otherwise all addresses, and tasks connect to spark.driver.host."
         ),
     ] = msgspec.field(name="feedback.host", default="")
     feedback_port: Annotated[
-        int, Meta(ge=0, le=65_535, description="The port at which the driver listens for reports; 0: any free one.")
+        int, Meta(ge=0, le=65_535, description="Port on which the driver listens for reports; 0: any free port.")
     ] = msgspec.field(name="feedback.port", default=0)
     progress_path: Annotated[
         str,
         Meta(
-            description="A folder on the driver in which each run of the query leaves the record of its micro-batches, "
-            "a file of JSON lines that is kept. Empty: a private folder for temporary files, removed a day after the "
-            "end of the driver."
+            description="A folder on the driver where each run of the query leaves the record of its micro-batches: a "
+            "file of JSON lines. Empty: a private folder for temporary files, which your next query on that "
+            "machine removes once the driver has ended and the folder has not changed for a day."
         ),
     ] = msgspec.field(name="progress.path", default="")
 
     dead_letter_path: Annotated[
         str,
         Meta(
-            description="A folder that driver and executors share, for dead letters: lines of JSON in a file of the "
-            "task that had them. topology.dead.letter is stream then, and they are no rows."
+            description="A folder for dead letters, shared by driver and executors: each task that has some writes a "
+            "file of JSON lines. Sets topology.dead.letter to stream, but dead letters do not become rows."
         ),
     ] = msgspec.field(name="topology.dead.letter.path", default="")
 
     dead_letter_group: Annotated[
         str,
         Meta(
-            description="Name or number of the group that can read the files of dead letters, and their folder if it "
-            "is new. Empty: only the user that runs the tasks can."
+            description="Name or number of the group that may read the files of dead letters, and their folder if it "
+            "is new. Empty: only the user that runs the tasks."
         ),
     ] = msgspec.field(name="topology.dead.letter.group", default="")
     use: Annotated[
@@ -180,7 +178,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             description="For a sink: the columns whose values form a row's idempotency_key, separated by commas or as "
-            "a JSON list. Empty: topology, query, micro-batch, partition and number of the row."
+            "a JSON list. Empty: topology, query, micro-batch, partition and row number form it."
         ),
     ] = ""
 

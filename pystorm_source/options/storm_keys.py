@@ -1,6 +1,6 @@
-"""The ``topology.*`` keys of Storm itself: users bring whole configurations, of which this engine knows a part.
+"""The ``topology.*`` keys of Storm itself: users bring entire configurations; this engine knows some of the keys.
 
-Names from Storm 2's ``defaults.yaml`` and ``Config``, and those of 1.x that Python topologies still set.
+Names from Storm 2's ``defaults.yaml`` and ``Config``, and names from 1.x that Python topologies still set.
 """
 
 import difflib
@@ -53,10 +53,10 @@ STORM_KEYS = frozenset(
 
 
 def check_topology_keys(given: Iterable[str], tables: Iterable[type[Options]] = ()) -> None:
-    """Raises OptionError for a ``topology.*`` key that neither this engine nor Storm has but that is nearly one.
-    ``tables``: those that components declare; their keys are known, too.
+    """Raises OptionError for a ``topology.*`` key that is nearly, but not exactly, a key of this engine or Storm.
+    ``tables``: the components' tables, whose keys are known, too.
 
-    Keys of Storm that mean nothing here pass, and so do keys that are like none: they are the user's own.
+    Storm's keys without effect here pass, and so do keys unlike any other: they are the user's own.
     """
     known = STORM_KEYS.union(*(fields_of(table) for table in (EngineOptions, SourceOptions, *tables)))
     by_lower = {key.lower(): key for key in known}

@@ -1,4 +1,4 @@
-"""What takes the place of Storm's keys without effect: printed by the lint, ``migrate`` and docs/OPTIONS.md."""
+"""What replaces Storm's keys without effect: printed by the lint, ``migrate`` and docs/OPTIONS.md."""
 
 from typing import NamedTuple
 
@@ -99,7 +99,7 @@ REPLACEMENTS = (
 
 
 def replacement_of(key: str) -> str:
-    """What to do instead of a key of Storm that has no effect here; empty if none is known."""
+    """Says what to do instead of a key of Storm without effect here; empty if unknown."""
     name = key.lower().removeprefix("topology.")
     for each in REPLACEMENTS:
         if any(name.startswith(known[:-1]) if known.endswith("*") else name == known for known in each.names):

@@ -1,7 +1,7 @@
 """A table of options: every key with type, default, bounds and meaning, and the one way to read it.
 
-``conf/defaults.yaml`` and ``docs/OPTIONS.md`` are printed from the tables (a test compares them). Read once, to frozen
-objects: ``Plan`` and ``ReadRequest`` carry them.
+``conf/defaults.yaml`` and ``docs/OPTIONS.md`` are printed from the tables (a test compares them). Options are read
+once, into frozen objects that ``Plan`` and ``ReadRequest`` carry.
 """
 
 import functools
@@ -21,19 +21,19 @@ from pystorm_source.options.near_key import near_key
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of option tables. A spout declares its own by subclassing it and naming it in ``Spout.Options``.
+    """Base of option tables. A spout declares its options in a subclass, named by ``Spout.Options``.
 
-    A field whose key ends with ``.*`` takes a whole family of keys, as a dict without the common prefix.
+    A field whose key ends with ``.*`` takes a family of keys, in a dict without the common prefix.
     """
 
     for_batches: ClassVar[frozenset[str]] = frozenset()
     """The keys that end a batch read: a stream refuses them."""
     common: ClassVar[tuple[str, ...]] = ()
-    """The keys that most jobs look at, in the order in which the pages show them, before all others."""
+    """The keys that most jobs use, in the order of the pages, which show them first."""
     further: ClassVar[tuple[str, ...]] = ()
-    """The keys that few jobs look at: the pages show them behind all others."""
+    """The keys that few jobs use: the pages show them last."""
     usual: ClassVar[tuple[str, ...]] = ()
-    """Keys out of its families that most users know: proposed if a key is near to one of them."""
+    """Well-known keys of its families: proposed if a key is near to one of them."""
     takes_json: ClassVar[frozenset[str]] = frozenset()
     """The keys whose text may be JSON: ``read_stream`` takes a dict for them."""
 
@@ -45,14 +45,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return [(each.name, redacted(key, getattr(self, each.name))) for key, each in fields_of(type(self)).items()]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As what is not at its default: a plan carries a few of these into every task."""
+        """Pickles only values that differ from their defaults, because a plan carries some into every task."""
         fields = fields_of(type(self)).values()
         values = ((each.name, each.default, getattr(self, each.name)) for each in fields)
         return _made, (type(self), {name: value for name, default, value in values if value != default})
 
     @classmethod
     def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Field → default, of fields that are not ``given`` and whose default depends on those that are."""
+        """Field → default, for missing fields whose default depends on the ``given`` ones."""
         return {}
 
 
@@ -64,19 +64,19 @@ def _made(table: type[T], values: dict[str, Any]) -> T:
 
 
 def shown(key: str, value: Any) -> str:
-    """The value as messages and records may show it, cut and without secrets."""
+    """Returns the value for messages and records, cut and without secrets."""
     return given(redacted(key, value))
 
 
-# Too few: tables are read anew in turn. Too many: tables of notebook cells that were run again stay in memory.
+# Too few: tables are reread in turn. Too many: tables from rerun notebook cells stay in memory.
 @functools.lru_cache(maxsize=128)
 def fields_of(table: type[Options]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """Key → field of a table. Kept, as msgspec evaluates the annotations of the whole table at each call."""
+    """Key → field of a table. Cached, because msgspec evaluates all annotations of the table at each call."""
     return MappingProxyType({field.encode_name: field for field in msgspec.structs.fields(table)})
 
 
 class _Lookup(NamedTuple):
-    """A field as ``parse`` looks for it."""
+    """A field in the form that ``parse`` needs."""
 
     lowered: str
     key: str
@@ -87,14 +87,14 @@ class _Lookup(NamedTuple):
 
 @functools.lru_cache(maxsize=128)
 def _lookups(table: type[Options]) -> tuple[_Lookup, ...]:
-    """The fields of a table. Kept, as a spout parses its own table in every worker."""
+    """Returns the fields of a table. Cached, because a spout parses its own table in every worker."""
     return tuple(
         _Lookup(key.lower(), key, field, field.required, key.endswith(".*")) for key, field in fields_of(table).items()
     )
 
 
 def family_of(key: str, families: Iterable[str]) -> str | None:
-    """The key such as ``kafka.*``, out of these, whose family this key belongs to."""
+    """Returns the key such as ``kafka.*``, from these, whose family this key belongs to."""
     lowered = key.lower()
     for family in families:
         if family.endswith(".*") and lowered.startswith(family[:-1].lower()) and not lowered.endswith("*"):
@@ -103,7 +103,7 @@ def family_of(key: str, families: Iterable[str]) -> str | None:
 
 
 def meaning_of(field: msgspec.structs.FieldInfo) -> str:
-    """The one-line meaning of a field; empty if it has none."""
+    """Returns a field's one-line meaning, or an empty text."""
     for meta in typing.get_args(field.type)[1:] if typing.get_origin(field.type) is Annotated else ():
         if isinstance(meta, Meta) and meta.description:
             return meta.description
@@ -111,19 +111,19 @@ def meaning_of(field: msgspec.structs.FieldInfo) -> str:
 
 
 def declared_by(component: type) -> tuple[type[Options], ...]:
-    """The table that a component's class names in its attribute ``Options``, if any."""
+    """Returns the table that a component's class names in its attribute ``Options``, if any."""
     table = getattr(component, "Options", None)
     return (table,) if isinstance(table, type) and issubclass(table, Options) else ()
 
 
 MOST_NAMED = 12
-"""Options that an error lists. More: the sentence that helps is lost among them."""
+"""Most options that an error lists. More: they hide the helpful sentence."""
 OWN_KEY = "key of your own goes into option 'config' or into Topology.config."
 
 
 def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Iterable[str] = ()) -> None:
-    """Raises OptionError for the first key that neither a table nor ``also`` has, with the nearest known one. Case does
-    not count."""
+    """Raises OptionError for the first key that is neither in a table nor in ``also``; proposes the nearest known one.
+    Case does not count."""
     tables, also = tuple(tables), tuple(also)
     named = {key.lower(): key for table in tables for key in fields_of(table)}
     known = {key.lower(): key for key in also} | named
@@ -147,7 +147,7 @@ def _remedy_of_unknown(near: str | None, names: Collection[str]) -> str:
 
 
 def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Key such as ``kafka.*`` → its family: the part after ``kafka.``, with the values."""
+    """Key such as ``kafka.*`` → its family: the keys after ``kafka.``, with their values."""
     families: dict[str, dict[str, Any]] = {each.lowered: {} for each in _lookups(table) if each.is_family}
     for key in lowered if families else ():
         if family := family_of(key, families):
@@ -156,14 +156,14 @@ def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dic
 
 
 def _setting_of(key: str) -> str:
-    """How an option is given, for a message."""
-    if key == "path":  # Spark's own way
+    """Says how to give an option, for a message."""
+    if key == "path":  # Spark's own option
         return ".load('/dir') or .option('path', '/dir') on the reader, or by spec(path='/dir') of the spout"
     return f".option({key!r}, ...) on the reader, or by spec(config={{{key!r}: ...}}) of the component"
 
 
 def parse(table: type[T], given: Mapping[str, Any]) -> T:
-    """Reads the keys of this table out of ``given`` (others are ignored), strings converted to the field's type.
+    """Reads this table's keys from ``given``, ignoring others; converts strings to the field's type.
 
     Raises OptionError with key, meaning and value.
     """
@@ -181,7 +181,7 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
         value = lowered[lowered_key]
         try:
             if isinstance(value, str):
-                value.encode()  # half a character is refused here, not by a later reader of the text
+                value.encode()  # refuses half a character here, before a later reader of the text does
             values[field.name] = msgspec.convert(value, field.type, strict=False)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             what = cut(str(error), LONGEST_GIVEN)  # it may quote the value

@@ -224,7 +224,7 @@ ReadOptions = TypedDict(
     },
     total=False,
 )
-"""Key → value. None is left out. Keys of a family, such as ``kafka.*``, and of a spout of your own are not among them:
-they go into ``read_stream(..., options={...})``."""
+"""Key → value; None is left out. Keys of a family, such as ``kafka.*``, and keys of your own spouts are missing here:
+pass them in ``read_stream(..., options={...})``."""
 
 __all__ = ["ReadOptions"]

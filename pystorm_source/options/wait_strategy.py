@@ -1,7 +1,7 @@
-"""Wait strategies by the keys ``topology.{spout,bolt,backpressure}.wait.*``: Storm's two, or a class of the user's.
+"""Wait strategies by the keys ``topology.{spout,bolt,backpressure}.wait.*``: Storm's two, or a user's class.
 
-A class of the user's is built without arguments, once per executor and situation, and has the methods of Storm's
-interface ``IWaitStrategy``:
+A user's class is built without arguments, once per executor and situation, and has the methods of Storm's interface
+``IWaitStrategy``:
 
     class Patient:
         def prepare(self, conf: dict, situation: WaitSituation) -> None: ...
@@ -24,7 +24,7 @@ _BUILT_IN = ("WaitStrategyProgressive", "WaitStrategyPark")
 
 
 class WaitSituation(enum.Enum):
-    """What is waited for, by Storm's names. The value is the part of the keys that names it.
+    """What an executor waits for, by Storm's names. The value is the part of the keys that names it.
 
     Attributes:
         SPOUT_WAIT (WaitSituation): a spout has nothing to emit.
@@ -48,18 +48,18 @@ class WaitSituation(enum.Enum):
 
 
 def wait_strategy(situation: WaitSituation, engine: EngineOptions, conf: Mapping[str, Any]) -> WaitStrategy:
-    """A new strategy for one executor, by the keys of the situation. Storm's ``IWaitStrategy``.
+    """Builds a strategy for one executor, by the keys of the situation. Storm's ``IWaitStrategy``.
 
     Args:
-        situation (WaitSituation): what is waited for.
+        situation (WaitSituation): what the executor waits for.
         engine (EngineOptions): the executor's options.
-        conf (Mapping[str, Any]): what a class of the user's is given.
+        conf (Mapping[str, Any]): the configuration for a user's class.
 
     Returns:
         WaitStrategy: its ``idle(idle_counter)`` waits and returns the next counter.
 
     Raises:
-        OptionError: a class that is not found or is no wait strategy, or it or its ``prepare`` raises.
+        OptionError: the class is not found or is not a wait strategy, or it or its ``prepare`` raises.
 
     Example:
         >>> from pystorm_source.options import EngineOptions, parse
@@ -91,13 +91,13 @@ def wait_strategy(situation: WaitSituation, engine: EngineOptions, conf: Mapping
 
 
 def check_wait_strategies(engine: EngineOptions) -> None:
-    """Checks the wait strategies that these options name. Builds none.
+    """Checks the wait strategies that these options name, without building them.
 
     Args:
         engine (EngineOptions): the options.
 
     Raises:
-        OptionError: a class that is not found or is no wait strategy.
+        OptionError: a class is not found or is not a wait strategy.
 
     Example:
         >>> from pystorm_source.options import EngineOptions, parse

@@ -28,7 +28,7 @@ def load_topology(reference: str) -> type[Topology]:
 
     Raises OptionError if the text has another form, the module cannot be imported or has no such Topology.
     """
-    if reference.startswith("<"):  # Spark makes a text of whatever an option is given
+    if reference.startswith("<"):  # Spark turns the value of any option into text
         raise OptionError(
             "option 'topology' is the name of a class, 'package.module:Class', and was given an object: write its "
             "name, or hand the class itself to pystorm_source.read_stream(spark, Class) or register(spark, Class). "
@@ -47,7 +47,7 @@ def load_topology(reference: str) -> type[Topology]:
 
 
 def _not_found(reference: str, module: ModuleType, found: Any) -> OptionError:
-    """The error for a name that is none, or not that of a topology."""
+    """The error for a name that does not exist, or is not a topology's."""
     module_name, _, class_name = reference.partition(":")
     what = f"option 'topology': {module_name!r} has no Topology {class_name!r}"
     names = sorted(
@@ -78,7 +78,7 @@ def _no_topology(value: Any) -> TopologyError:
 
 
 def _instead(value: Any) -> str:
-    """What was given instead of a topology, and what to give; empty for what tells nothing."""
+    """What was given instead of a topology, and what to give; empty if that is unclear."""
     line = "class Line(Topology): lines = MySpout.spec(); words = MyBolt.spec(inputs=[lines])"
     if isinstance(value, Topology):
         return f"it is an instance: give the class, {type(value).__name__} without parentheses"
@@ -94,9 +94,9 @@ def compile_plan(
     topology: type[Topology], overrides: Mapping[str, Any] | None = None, *, any_environment: bool = False
 ) -> Plan:
     """Compiles a topology. ``overrides``: configuration over ``Topology.config`` (options win over the class).
-    ``any_environment``: options are still to come. Leaves open which environment counts if a ``par`` differs by it,
-    for ``Plan.in_environment`` (until then such a component has one task), and for ``Plan.check_dead_letters`` whether
-    there are dead letters.
+    ``any_environment``: options are still to come. This leaves open which environment counts if a ``par`` depends on
+    it, for ``Plan.in_environment`` (until then such a component has one task), and whether there are dead letters, for
+    ``Plan.check_dead_letters``.
 
     Raises TopologyError for a topology that cannot run, OptionError for a wrong engine key,
     SchemaError for a wrong type of any stream.

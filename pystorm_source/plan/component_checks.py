@@ -155,7 +155,7 @@ def _invalid(what: str, found: str) -> TopologyError:
 
 
 def _meant_instead(cls: type[Any]) -> str:
-    """Of a bolt without the method that is called: what another method of it may have been meant for."""
+    """For a bolt without the method that is called: what another method of it may have been meant for."""
     if issubclass(cls, ArrowBolt):
         found = next((name for name in ("process", "process_batches") if hasattr(cls, name) and _is_own(cls, name)), "")
         return f": {found}() of an ArrowBolt is never called" if found else ""
@@ -169,7 +169,7 @@ def _is_own(cls: type[Any], name: str) -> bool:
 
 
 def check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
-    """Raises TopologyError for a component that cannot run, SchemaError for types that are none."""
+    """Raises TopologyError for a component that cannot run, SchemaError for unknown types."""
     cls = spec.component_cls
     where = f"{spec.label!r} of {topology.__name__}"
     refuse_unplaceable(spec, where)

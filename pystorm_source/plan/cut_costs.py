@@ -7,7 +7,7 @@ from pystorm_source.plan.stages import Stage
 
 
 def cut_costs(stages: Sequence[Stage]) -> Iterator[str]:
-    """A line for each stage behind a cut. The figures are those of the benchmarks ``stages`` and ``keyed``: an order of
+    """Yields a line for each stage behind a cut. The benchmarks ``stages`` and ``keyed`` gave the figures: an order of
     magnitude."""
     for number, stage in enumerate(stages[1:], start=1):
         yield f"stage {number}: {'; '.join(_costs(stage, stays=number > 1 and stage.stays))}"

@@ -6,7 +6,7 @@ from pystorm_source.plan.plan import ComponentPlan, Plan
 
 
 def input_of(plan: Plan) -> ComponentPlan | None:
-    """The component that is the input; None if the plan is that of a source.
+    """Returns the component that is the input; None if the plan is a source's.
 
     Raises TopologyError if there is another spout beside it.
     """
@@ -21,6 +21,6 @@ def input_of(plan: Plan) -> ComponentPlan | None:
 
 
 def refuse_input(plan: Plan) -> None:
-    """Raises TopologyError if the plan is none of a source."""
+    """Raises TopologyError if the plan is not a source's."""
     if input_of(plan) is not None:
         raise not_a_source(plan.name)

@@ -1,4 +1,4 @@
-"""What a JoinBolt joins by what: its inputs and keys, and every check that they must pass."""
+"""What a JoinBolt joins: its inputs and keys, and every check that they must pass."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class JoinInputs:
 def join_inputs(plan: Plan, bolt: ComponentPlan, *, several_tasks: bool | None = None) -> JoinInputs:
     """Inputs and keys of a JoinBolt. ``several_tasks``: whether more than one task of it runs; None: as the plan says.
 
-    Raises TopologyError if they are no join, or if tuples that belong together could go to different tasks.
+    Raises TopologyError if they do not form a join, or if tuples that belong together could go to different tasks.
     """
     edges = [edge for edge in plan.edges if edge.consumer == bolt.name]
     names = {plan.component(edge.producer).tuples_of(edge.stream): _name(plan, edge) for edge in edges}
@@ -108,7 +108,7 @@ def _positions(plan: Plan, bolt: ComponentPlan, edge: EdgePlan, fields: Any) -> 
 
 
 def _check_tree(bolt: ComponentPlan, keys: list[dict[str, tuple[int, ...]]]) -> None:
-    """All inputs are connected by keys, and by one way."""
+    """Checks that keys connect all inputs, and in only one way."""
     holders = Counter(key for own in keys for key in own)
     for key, count in holders.items():
         if count < 2:
@@ -134,7 +134,7 @@ def _check_tree(bolt: ComponentPlan, keys: list[dict[str, tuple[int, ...]]]) -> 
 def _check_fields(
     plan: Plan, bolt: ComponentPlan, edges: list[EdgePlan], keys: list[dict[str, tuple[int, ...]]]
 ) -> None:
-    """A key has as many fields in each input, of types that can be equal."""
+    """Checks that a key has as many fields in each input, of types that can be equal."""
     seen: dict[str, tuple[str, list[str | None]]] = {}
     for edge, own in zip(edges, keys, strict=True):
         stream = plan.component(edge.producer).stream(edge.stream)
@@ -168,7 +168,7 @@ def _kind(ddl: str | None, field: str) -> str | None:
 def _check_together(
     plan: Plan, bolt: ComponentPlan, edges: list[EdgePlan], keys: list[dict[str, tuple[int, ...]]]
 ) -> None:
-    """Tuples with equal keys go to one task."""
+    """Checks that tuples with equal keys go to one task."""
     if all(edge.grouping == "global" for edge in edges):
         return
     by_parts = set()

@@ -1,4 +1,4 @@
-"""What a ``StatefulBolt`` keeps, and by which key, as the plan says it."""
+"""What a ``StatefulBolt`` keeps, and its key, according to the plan."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.types.arrow import ddl_of, field_type
 
 TIMER_INPUT = "__timer"
-"""The Input of keys whose timers may be due. No component of a user's begins so."""
+"""The Input of keys whose timers may be due. No component of a user's has a name that begins so."""
 
 
 def has_timers(component: ComponentPlan) -> bool:
@@ -28,14 +28,14 @@ def needs_time(component: ComponentPlan) -> bool:
 
 
 def state_columns(component: ComponentPlan) -> tuple[tuple[str, str], ...]:
-    """The fields of a bolt's state as (name, type of Spark), those of timers last."""
+    """The fields of a bolt's state as (name, type of Spark), timer fields last."""
     (stream,) = Stream.all_of(component.cls.state_fields, given_by=component.name)  # type: ignore[attr-defined]
     fields = [(name, ddl or "") for name, ddl in zip(stream.fields, stream.types, strict=True)]
     return (*fields, *((name, "bigint") for name in TIMER_FIELDS if has_timers(component)))
 
 
 def key_columns(plan: Plan, bolt: str) -> tuple[tuple[str, str], ...]:
-    """The fields of its key as (name, type of Spark): those of its first input."""
+    """The fields of its key as (name, type of Spark), from its first input."""
     edge = next(edge for edge in plan.edges if edge.consumer == bolt)
     stream = plan.component(edge.producer).stream(edge.stream)
     return tuple((stream.fields[place], stream.types[place] or "") for place in edge.positions)
@@ -66,12 +66,12 @@ def with_timer_input(plan: Plan, component: ComponentPlan, task: int, options: E
     columns = [f"{name} {ddl}" for name, ddl in key] + [f"{TIMERS[1]} bigint"]
     timers = ComponentPlan(TIMER_INPUT, Input, (Stream(columns),), (task,), options, origin=TIMERS)
     edge = EdgePlan(TIMER_INPUT, "default", component.name, "fields", tuple(range(len(key))))
-    # Order: behind the other edges, the first of which names the key.
+    # Order: behind the other edges, because the first edge names the key.
     return replace(plan, components=(timers, *plan.components), edges=(*plan.edges, edge))
 
 
 def types_of_key(plan: Plan, edge: EdgePlan) -> tuple[pa.DataType | None, ...]:
-    """Arrow's types of the fields by which an edge is grouped, None for any."""
+    """Arrow's types of the fields that an edge is grouped by, None for any."""
     stream = plan.component(edge.producer).stream(edge.stream)
     types = []
     for place in edge.positions:
@@ -115,7 +115,7 @@ def refuse_name_of_timers(plan: Plan, component: ComponentPlan) -> None:
 
 
 def refuse_without_key(plan: Plan) -> None:
-    """Raises TopologyError for a bolt that keeps states and has no key, or one that is no plain value."""
+    """Raises TopologyError for a bolt that keeps states and has no key, or a key that is not a plain value."""
     for component in plan.components:
         if not issubclass(component.cls, StatefulBolt):
             continue

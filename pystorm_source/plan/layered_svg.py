@@ -7,9 +7,8 @@
     └───────┘       ╰──────────┈┈┈┈┈┈┈┈ a lane past the layer, on to a later one
 
 A box's layer is the longest path that leads to it. An arrow over several layers has a lane through each between; one
-that goes back (a cycle) is laid out like one that goes on, with its head at the left. Arrows leave a box at heights of
-their own, straight for as long as the longest label, so that no label lies on another. Widths are those of a
-fixed-width font.
+that goes back (a cycle) is laid out like one that goes on, with its head at the left. Arrows leave a box at different
+heights, straight for as long as the longest label, so labels never overlap. Widths assume a fixed-width font.
 """
 
 import re
@@ -74,7 +73,7 @@ class Link:
 
 
 def as_svg(picture: Picture) -> str:
-    """A whole SVG document."""
+    """A complete SVG document."""
     layers = _layers(picture)
     for _ in range(SWEEPS):
         _order(layers[1:], lambda node: [link.source for link in node.left], layers)
@@ -179,7 +178,7 @@ def _document(title: str, layers: list[list[Node]]) -> str:
 
 
 def _link(link: Link, right: float, straight: float) -> list[str]:
-    """``right``: right edge of its layer's boxes; ``straight``: the x up to which the link is straight."""
+    """``right``: right edge of its layer's boxes; ``straight``: the x where the straight part of the link ends."""
     start, end = link.source.x + link.source.width, link.target.x
     y, to = link.source.port(link), link.target.port(link)
     if link.source.box is None:

@@ -28,7 +28,7 @@ logger = logging.getLogger("pystorm.plan")
 
 TICKS = "topology.tick.tuple.freq.secs"
 _HARMLESS = ("super", "isinstance", "type", "hasattr")  # may be given self
-# The source sets the first two in every query; the others are words that keys of a user's own may well be.
+# The source sets the first two in every query; the others are words that may well be the user's own keys.
 _NOT_FOR_SURE = ("failOnDataLoss", "path", "config", "feedback", "stream", "streams", "topology", "use", "key")
 _KEY = "idempotency_key"
 _READERS = "journal.readers"
@@ -74,8 +74,8 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
 
 
 def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding, ...]:
-    """As ``lint``, of a topology over a DataFrame. ``is_shuffled``: whether a shuffle gives it its rows; ``has_key``:
-    whether columns are the key of a row."""
+    """Like ``lint``, for a topology over a DataFrame. ``is_shuffled``: whether a shuffle gives it its rows;
+    ``has_key``: whether columns are the key of a row."""
     found = lint(plan)
     if not is_shuffled or has_key:
         return found
@@ -96,22 +96,22 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
 
 
 def may_ask_for_keys(plan: Plan) -> bool:
-    """Whether a component names ``idempotency_key``, or a class of the user's has no source to tell."""
+    """Whether a component names ``idempotency_key``, or a user's class has no source to look at."""
     return any(may_ask_for_key(component.cls) for component in plan.components)
 
 
 def may_ask_for_key(cls: type[Any]) -> bool:
-    """As ``may_ask_for_keys``, of one component's class."""
+    """Like ``may_ask_for_keys``, for one component's class."""
     return names_key(cls) or not all(map(_has_source, _user_classes(cls)))
 
 
 def names_key(cls: type[Any]) -> bool:
-    """Whether the source of a component's class names ``idempotency_key``. False if it has none."""
+    """Whether the source of a component's class names ``idempotency_key``. False without source."""
     return is_named_in_source(cls, _KEY)
 
 
 def runs_again(plan: Plan) -> Finding | None:
-    """Of a topology that runs once more over the same DataFrame; None if that harms no one."""
+    """The finding for a topology that runs once more over the same DataFrame; None if that does no harm."""
     calling = [component.name for component in plan.components if _calls_services(component.cls)]
     if not calling or "runs-again" in _unwanted(plan, plan.name):
         return None
@@ -125,8 +125,8 @@ def runs_again(plan: Plan) -> Finding | None:
 
 
 def differs_when_run_again(plan: Plan) -> tuple[Finding, ...]:
-    """Of a stage before a cut: bolts whose rows depend on time or on the order of tuples, so that a task that is run
-    again may give others."""
+    """Findings in a stage before a cut: bolts whose rows depend on time or on the order of tuples, so that a task that
+    is run again may give other rows."""
     found = []
     for component in plan.components:
         if component.is_spout or "stage-differs" in _unwanted(plan, component.name):
@@ -149,7 +149,7 @@ def differs_when_run_again(plan: Plan) -> tuple[Finding, ...]:
 
 
 def states_in_self(plan: Plan) -> tuple[Finding, ...]:
-    """Of a stage behind a cut: bolts that count by key in an attribute, which the next micro-batch may not have."""
+    """Findings in a stage behind a cut: bolts that count by key in an attribute. The next micro-batch may lack it."""
     found = []
     for component in plan.components:
         keyed = any(edge.consumer == component.name and edge.grouping == "fields" for edge in plan.edges)
@@ -170,7 +170,7 @@ def states_in_self(plan: Plan) -> tuple[Finding, ...]:
 
 
 def never_ends(stage: Plan) -> tuple[Finding, ...]:
-    """Of a stage with states that time changes, in a stream for which Spark runs micro-batches without rows."""
+    """Findings in a stage with states that time changes, if Spark runs micro-batches without rows for the stream."""
     return tuple(
         Finding(
             "never-ends",
@@ -186,7 +186,7 @@ def never_ends(stage: Plan) -> tuple[Finding, ...]:
 
 
 def _counted_in_self(cls: type[Any]) -> str:
-    """The attribute of which a method changes an item by +=; empty if none does, or if unsure."""
+    """The attribute whose items a method changes by +=; empty if none does, or if unsure."""
     for user_class in _user_classes(cls):
         try:
             tree = ast.parse(textwrap.dedent(inspect.getsource(user_class)))
@@ -217,7 +217,7 @@ def names_limit(cls: type[Any]) -> bool:
 
 
 def may_take_permits(cls: type[Any]) -> bool:
-    """As ``names_limit``, or a class of the user's has no source to tell. False for a spout, which has no limits."""
+    """Like ``names_limit``, or a user's class has no source to look at. False for a spout, which has no limits."""
     return issubclass(cls, Bolt) and (names_limit(cls) or not all(map(_has_source, _user_classes(cls))))
 
 
@@ -232,7 +232,7 @@ def _batches_without_ticks(plan: Plan) -> Iterator[Finding]:
         if not issubclass(cls, BatchingBolt) or issubclass(cls, TicklessBatchingBolt):
             continue
         if cls.process is not BatchingBolt.process or cls.process_tick is not BatchingBolt.process_tick:
-            continue  # gathers and fires in a way of its own
+            continue  # gathers and fires in its own way
         if component.options.tick_frequency or cls.tuples_between_batches:
             continue
         yield Finding(
@@ -432,7 +432,7 @@ def _named(sources: list[ComponentPlan]) -> str:
 
 
 def _may_be_cut(spout: ComponentPlan) -> bool:
-    """False if unsure: a spout with a way of its own to cut ranges may refuse to."""
+    """False if unsure: a spout that overrides ``split`` may refuse to."""
     cls = spout.runs_as
     return issubclass(cls, PartitionedSpout) and cls.split is PartitionedSpout.split and spout.origin is None
 
@@ -491,7 +491,7 @@ def _has_source(cls: type[Any]) -> bool:
 
 
 def _user_classes(cls: type[Any]) -> Iterator[type[Any]]:
-    """The class and its bases, without those of this package."""
+    """The class and its bases, except this package's."""
     for base in cls.__mro__:
         if base is not object and not base.__module__.startswith(("pystorm_source.", "cython_core.")):
             yield base
@@ -511,7 +511,7 @@ def _keys_without_effect(plan: Plan) -> Iterator[Finding]:
 
 
 def _instead_of(keys: list[str]) -> str:
-    """What takes the place of these keys, those with the same answer together."""
+    """What takes the place of these keys, grouped by equal answers."""
     together: dict[str, list[str]] = {}
     for key in keys:
         together.setdefault(replacement_of(key), []).append(key)

@@ -16,9 +16,9 @@ from pystorm_source.errors import TopologyError
 from pystorm_source.plan.plan import EdgePlan, Plan
 
 KEYED = frozenset(("fields", "partial_key"))
-"""Groupings by which tuples of equal keys come to one task, whichever spout they are of."""
+"""Groupings that send tuples with equal keys to one task, whichever spout they come from."""
 SHARED = frozenset(("all", "global"))
-"""Groupings by which a task gets every tuple of a stream, for all that it has of others."""
+"""Groupings that send a task every tuple of a stream, to meet all that it has of other streams."""
 
 
 class Arrival(NamedTuple):
@@ -29,8 +29,9 @@ class Arrival(NamedTuple):
 
 
 def check_meetings(plan: Plan) -> None:
-    """Of a topology that runs whole in each task: raises TopologyError if a bolt keeps states, or if groupings say that
-    a bolt needs tuples of several spouts together, unless ``topology.spouts.independent`` says that it does not."""
+    """Checks a topology that runs as a whole in each task. Raises TopologyError if a bolt keeps states, or if groupings
+    say that a bolt needs tuples of several spouts together, unless ``topology.spouts.independent`` says that it does
+    not."""
     for component in plan.components:
         if issubclass(component.cls, StatefulBolt):
             raise TopologyError(
@@ -52,7 +53,7 @@ def check_meetings(plan: Plan) -> None:
 
 
 def unions(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Bolts in which several spouts come together and nothing says that they are to meet, as (bolt, names of spouts).
+    """Yields (bolt, names of spouts) for each bolt with several spouts above it, if nothing says that they must meet.
 
     Bolts after such a bolt that get no further spout are left out.
     """
@@ -78,7 +79,7 @@ def _arrivals(plan: Plan, bolt: str) -> list[Arrival]:
 
 
 def _meeting(arrivals: list[Arrival]) -> list[Arrival]:
-    """Those that are to meet; empty if they may stay apart.
+    """Returns the arrivals that must meet; empty if they may stay apart.
 
     Direct and custom groupings are decided by code, which may spread tuples as shuffle does: they cannot be judged.
     """

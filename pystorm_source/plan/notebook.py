@@ -1,4 +1,4 @@
-"""What a notebook shows of a topology: its picture. Or, if the topology cannot run, why."""
+"""What a notebook shows of a topology: its picture, or why it cannot run."""
 
 import base64
 from html import escape
@@ -19,7 +19,7 @@ def svg_of(topology: type[Topology]) -> str | None:
 
 
 def html_of(topology: type[Topology]) -> str:
-    """The picture as an image, whose styles are no styles of the notebook, or what is wrong with the topology."""
+    """The picture as an image, so its styles do not affect the notebook; or what is wrong with the topology."""
     try:
         plan = compile_plan(topology, any_environment=True)
     except PystormError as error:

@@ -13,7 +13,8 @@ def permit_parts(plan: Plan, component: str = "") -> dict[str, int]:
     found = {}
     for name in plan.options.limits:
         takers = [each for each in plan.components if _may_take(each, name)]
-        # If none says that it takes permits, one of the task's own process may still do so by a function elsewhere.
+        # If no component says that it takes permits, one in the task's own process may still do so, by a function
+        # that is elsewhere.
         is_here = not takers or any(not each.processes for each in takers)
         if is_here if not component else any(each.name == component for each in takers):
             found[name] = int(is_here) + sum(len(each.groups) for each in takers)

@@ -38,7 +38,7 @@ class Picture(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan, stages: Mapping[str, int] | None = None) -> "Picture":
-        """Everything that is to be drawn of a plan. ``stages``: component → number of its stage, if it is cut."""
+        """Everything to draw of a plan. ``stages``: component → number of its stage, if it is cut."""
         keys = {component.name: f"c{i}" for i, component in enumerate(plan.components)}
         boxes = [
             Box(keys[c.name], "spout" if c.is_spout else "bolt", (c.name, _class_and_tasks(c), *_stage(c, stages)))
@@ -101,7 +101,7 @@ def _crossing(edge: EdgePlan, stages: Mapping[str, int] | None) -> str:
 
 
 def as_mermaid(plan: Plan, stages: Mapping[str, int] | None = None) -> str:
-    """A Mermaid flowchart, for Markdown that renders it. ``stages``: as of ``as_text``."""
+    """A Mermaid flowchart, for Markdown that renders it. ``stages``: as in ``as_text``."""
     picture = Picture.of(plan, stages)
     shapes = {"spout": "([{}])", "bolt": "[{}]", "rows": "[/{}/]"}
     lines = ["---", f"title: {_yaml(picture.title)}", "---", "flowchart LR"]

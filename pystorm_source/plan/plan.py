@@ -22,9 +22,9 @@ class ComponentPlan(RedactedRepr):
     """One component: ``tasks`` are ids, unique in the plan, ascending. ``options``: the engine's keys as they hold for
     it, read from the topology's config with its own on top. ``config``: its own keys as sorted items. ``pars``:
     environment → number of tasks as items, if ``par`` is a dict. ``wrapper``: a spout class that is called with ``cls``
-    and wraps it; the engine runs the wrapper. ``origin``: of an Input behind a cut, component and stream of the tuples
-    that it gives again. ``processes``: that its tasks run in, 0 for the worker's own. ``takes_permits``: whether its
-    class may take permits of rate limits, besides those of ``topology.bolt.limits``."""
+    and wraps it; the engine runs the wrapper. ``origin``: for an Input behind a cut, component and stream of the tuples
+    that it repeats. ``processes``: number of processes that its tasks run in, 0 for the worker's own.
+    ``takes_permits``: whether its class may take permits of rate limits other than ``topology.bolt.limits``."""
 
     name: str
     cls: type[Component]
@@ -39,7 +39,7 @@ class ComponentPlan(RedactedRepr):
     takes_permits: bool = False
 
     def tuples_of(self, stream: str) -> tuple[str, str]:
-        """Component and stream that tuples of its stream say they are of."""
+        """Component and stream that tuples of its stream say they come from."""
         return (self.name, stream) if self.origin is None else self.origin
 
     def instance(self) -> Component:
@@ -70,12 +70,12 @@ class ComponentPlan(RedactedRepr):
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
-        """The tasks of each of its processes; none if it has none."""
+        """The tasks of each of its processes; empty without processes."""
         count = min(self.processes, len(self.tasks))
         return [self.tasks[i::count] for i in range(count)]
 
     def busiest_process(self, seconds: Mapping[int, float]) -> float:
-        """Seconds of the one of its processes whose tasks took most. ``seconds``: of each task."""
+        """Seconds of its busiest process: the sum over its tasks. ``seconds``: of each task."""
         return max(sum(seconds.get(task, 0.0) for task in group) for group in self.groups)
 
     def stream(self, name: str) -> Stream:
@@ -121,8 +121,8 @@ class Plan(RedactedRepr):
     """Components (upstream before downstream, except in cycles), subscriptions and configuration.
     ``options``: the engine's keys of the configuration, read once: a task reads none.
 
-    ``of``: of the plan of a child process, that of the topology. ``leaving``: of a stage that a cut ends, the streams
-    that cross, as component and stream; None: the open streams can leave. Equal plans run alike; a plan pickles by
+    ``of``: in the plan of a child process, the topology's plan. ``leaving``: in a stage that ends at a cut, the streams
+    that cross it, as component and stream; None: the open streams can leave. Equal plans run alike; a plan pickles by
     reference to the component classes, or with them if they are defined in a notebook or script.
     """
 
@@ -150,7 +150,7 @@ class Plan(RedactedRepr):
         """Component → the spouts whose tuples come to it, directly or through bolts; a spout → itself."""
         above = {component.name: {component.name} if component.is_spout else set() for component in self.components}
         grows = True
-        while grows:  # one pass if there is no cycle, for components come upstream first
+        while grows:  # one pass if there is no cycle, because components come upstream first
             grows = False
             for edge in self.edges:
                 if not above[edge.producer] <= above[edge.consumer]:
@@ -159,21 +159,21 @@ class Plan(RedactedRepr):
         return above
 
     def streams_of(self, component: ComponentPlan) -> tuple[Stream, ...]:
-        """The streams that a component has under this configuration: those declared and, of a spout with
-        ``topology.dead.letter=stream``, that of its dead letters."""
+        """The streams that a component has under this configuration: the declared ones and, for a spout with
+        ``topology.dead.letter=stream``, its dead letters."""
         if component.is_spout and component.options.dead_letter == "stream":
             return (*component.streams, DEAD_LETTER)
         return component.streams
 
     def counted_streams(self) -> "list[tuple[ComponentPlan, Stream]]":
-        """All streams, in the order in which reports count them. Order: dead letters last. Options decide whether a
-        plan has them, and a reader of the report may not know these options: so no other stream changes its place."""
+        """All streams, in the order of a report's counts. Order: dead letters last. Options decide whether a plan has
+        them, and a reader of the report may not know these options: this way no other stream changes its place."""
         streams = [(component, stream) for component in self.components for stream in self.streams_of(component)]
         return sorted(streams, key=lambda each: each[1] is DEAD_LETTER)
 
     @property
     def queue_capacity(self) -> int:
-        """Of its bolts' receive queues, as a ring rounds it up; 0 if it has no bolt."""
+        """Capacity of its bolts' receive queues, rounded up like a ring's; 0 if it has no bolt."""
         if all(component.is_spout for component in self.components):
             return 0
         return 1 << max(0, self.options.receive_buffer_size - 1).bit_length()
@@ -202,7 +202,7 @@ class Plan(RedactedRepr):
         )
 
     def configured(self, config: Mapping[str, Any]) -> "Plan":
-        """This plan under ``config``, JSON values, instead of its own; components keep theirs on top.
+        """Returns this plan with another ``config``, JSON values; components keep theirs on top.
 
         Raises OptionError for a wrong or misspelt engine key.
         """
@@ -254,7 +254,7 @@ class Plan(RedactedRepr):
     def storm_grouping(self, edge: EdgePlan) -> dict[str, Any]:
         """The grouping of a subscription as in Storm's contexts: ``type``, and ``fields`` if it has them.
 
-        A global grouping is one by no fields, as Storm has it.
+        Like in Storm, a global grouping is one by no fields.
         """
         kind = {"global": "fields", "custom": "custom_object"}.get(edge.grouping, edge.grouping)
         shape: dict[str, Any] = {"type": kind.upper()}
@@ -264,8 +264,8 @@ class Plan(RedactedRepr):
         return shape
 
     def context_of(self, component: str, task: int, place: str) -> dict[str, Any]:
-        """The ``context`` that ``initialize`` gets: Storm's keys, as its multilang handshake has them, and ``place``,
-        which is "driver" or "task"."""
+        """The ``context`` that ``initialize`` gets: the keys of Storm's multilang handshake, and ``place``, which is
+        "driver" or "task"."""
         declared = self.streams_of(self.component(component))
         to: dict[str, dict[str, Any]] = {}
         by: dict[str, dict[str, Any]] = {}
@@ -319,7 +319,7 @@ def engine_options(config: Mapping[str, Any]) -> EngineOptions:
 def own_options(
     component: str, own: Mapping[str, Any], config: Mapping[str, Any], options: EngineOptions
 ) -> EngineOptions:
-    """Those of a component: ``options``, which are those of ``config``, with its ``own`` config on top.
+    """Returns a component's options: ``options``, which were read from ``config``, with its ``own`` config on top.
 
     Raises OptionError for a wrong one.
     """

@@ -7,16 +7,16 @@
     stage 0               stage 1                stage 2
     lines ► split  ═════► split.default ► count  ═════► count.default ► rank        ═ Spark's shuffle
 
-A component's stage is the number of cuts on the longest way to it. Cut are the edges of fields, global and ALL
-groupings, those to a bolt in which several spouts meet, and those that lead from one stage to another one anyway.
-Behind a cut an ``Entry``, an ``Input``, stands for the stream that has crossed. A stream that a later stage takes
-passes through those between.
+A component's stage is the number of cuts on the longest way to it. These edges are cut: fields, global and ALL
+groupings, edges to a bolt where several spouts meet, and edges that lead from one stage to another one anyway.
+Behind a cut an ``Entry``, an ``Input``, stands for the stream that comes through. A stream that a later stage takes
+passes through the stages between.
 
-A ``StatefulBolt`` is a stage of its own: its tuples are retried there alone, and nothing behind it can fail them. The
+A ``StatefulBolt`` has a stage to itself: its tuples are retried only there, and nothing behind it can fail them. The
 edges from it are cut without a shuffle, unless a grouping asks for one.
 
-Uncut stay shuffle, local-or-shuffle, partial key, direct and custom groupings: they spread load, or choose among the
-tasks of a bolt, which are those of one Spark task.
+Shuffle, local-or-shuffle, partial key, direct and custom groupings are not cut: they spread load, or choose among a
+bolt's tasks, and all these are in one Spark task.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,8 +51,8 @@ class StreamOf(NamedTuple):
 @dataclass(frozen=True)
 class Entry:
     """Where rows of ``origin`` enter a stage. ``name``: of its Input, unique in the stage. ``placing``: "fields" by the
-    values at ``positions``, "global", "all", or "row": any, as long as equal rows go to the same place; where all
-    entries are so, and the streams have met before, rows stay where they are."""
+    values at ``positions``, "global", "all", or "row": any, as long as equal rows go to the same place; if all
+    entries are "row", and the streams have met before, rows stay where they are."""
 
     name: str
     origin: StreamOf
@@ -81,7 +81,7 @@ class Stage:
 
     @property
     def stateful(self) -> ComponentPlan | None:
-        """The bolt that keeps states, which is the only one then."""
+        """The bolt that keeps states; it is then the only bolt."""
         return next((each for each in self.plan.components if issubclass(each.cls, StatefulBolt)), None)
 
     def carrier_of(self, component: str, stream: str) -> StreamOf:
@@ -95,8 +95,8 @@ class Stage:
 
 
 def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
-    """The stages of a plan, one if nothing is to be cut. ``wanted``: the open streams, as component and stream, whose
-    rows are to come out of the last stage.
+    """Returns the stages of a plan, one if nothing must be cut. ``wanted``: the open streams, as component and stream,
+    whose rows must come out of the last stage.
 
     Raises TopologyError for a cycle or a direct stream across a cut, or a join of tuples in different tasks,
     SchemaError for a stream that crosses and does not declare its types.
@@ -143,7 +143,7 @@ def stage_of_each(plan: Plan) -> dict[str, int]:
 
 
 def _leave_alone(level: dict[str, int], stateful: set[str]) -> bool:
-    """Raises what is in one stage with a bolt that keeps states. Whether there was anything."""
+    """Moves a component that shares a stage with a bolt that keeps states to the next one. Whether it found one."""
     for name in level:
         if name in stateful:
             for other in level:
@@ -296,7 +296,7 @@ def _input_of(plan: Plan, entry: Entry, task: int) -> ComponentPlan:
 
 
 def _agreed(options: Sequence[EngineOptions], otherwise: EngineOptions) -> EngineOptions:
-    """What all of them are, if they are alike."""
+    """The options that all of them have, or ``otherwise`` if they differ."""
     return options[0] if options and all(each == options[0] for each in options) else otherwise
 
 
@@ -309,7 +309,7 @@ def _free_name(wished: str, taken: set[str]) -> str:
 
 
 def refuse_letters(plan: Plan, path: str = "") -> None:
-    """Raises OptionError for dead letters as a stream: those of later stages would have no reader. ``path``: option
+    """Raises OptionError for dead letters as a stream: nothing would read it in later stages. ``path``: option
     topology.dead.letter.path."""
     for component in plan.components:
         if not path and component.is_spout and component.options.dead_letter == "stream":

@@ -1,4 +1,4 @@
-"""What of a topology cannot travel to Spark's tasks: Python names the type alone, ``cannot pickle '_thread.lock'``."""
+"""What of a topology cannot travel to Spark's tasks: Python names only the type, ``cannot pickle '_thread.lock'``."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ _SPARKS_REMEDY = (
     "spec(config={...})"
 )
 
-_NOT_PICKLED = frozenset(("__dict__", "__weakref__", "__slots__", "_abc_impl"))  # of a class: made anew on arrival
+_NOT_PICKLED = frozenset(("__dict__", "__weakref__", "__slots__", "_abc_impl"))  # of a class: made again on arrival
 
 Dumps = Callable[[Any], bytes]
 
@@ -38,7 +38,7 @@ def check_picklable(plan: Plan, dumps: Dumps) -> None:
                 f"component {component.name!r} ({component.cls.__name__}) cannot travel to Spark's tasks: "
                 f"{described(found)}. Given: {without_credentials(given(found.value))}",
                 code="PYSTORM_CANNOT_PICKLE",
-            ) from None  # the message says it; the tracebacks of each try of a pickle say no more, in 60 lines
+            ) from None  # the message says it; the tracebacks of all pickling attempts add only 60 lines
 
 
 def described(found: Culprit) -> str:
@@ -89,7 +89,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_users(cls: type) -> bool:
-    """Whether the attributes of its instances tell the user anything: not those of a lock or a session."""
+    """Whether the attributes of its instances tell the user anything; a lock's or a session's do not."""
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None) or ""
     return cls.__module__.partition(".")[0] not in sys.stdlib_module_names - {"__main__"} and not (

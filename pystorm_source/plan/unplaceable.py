@@ -1,4 +1,4 @@
-"""Bolts that cannot have processes of their own (``processes=`` of their spec)."""
+"""Bolts that cannot run in separate processes (``processes=`` of their spec)."""
 
 from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.bolt import Bolt
@@ -39,8 +39,8 @@ def refuse_unplaceable(spec: ComponentSpec, where: str) -> None:
 
 
 def is_placeable(component: ComponentPlan) -> bool:
-    """Whether a component could have processes, and gain by them if it computes for most of its time: an AsyncBolt
-    waits, for which it needs no core."""
+    """Whether a component could have processes, and gain by them if it computes most of the time: an AsyncBolt waits,
+    which needs no core."""
     cls = component.cls
     return (
         issubclass(cls, Bolt)

@@ -11,7 +11,7 @@ from pystorm_source.plan.plan import Plan
 
 def refuse_unread_par(plan: Plan) -> None:
     """Raises OptionError for the key ``par`` in a configuration, unless the source of a component names it: then it is
-    a key of the user's own."""
+    the user's own key."""
     for name, config in [(plan.name, plan.config), *((each.name, each.config) for each in plan.components)]:
         _refuse(name, dict(config), plan)
 

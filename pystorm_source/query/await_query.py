@@ -1,4 +1,4 @@
-"""Waits for streaming queries, and ends them between two micro-batches when the job is to end."""
+"""Waits for streaming queries, and stops them between two micro-batches when the job must end."""
 
 import sys
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.25
 """Between two looks at whether a query still runs. Longer: a job ends later than its queries."""
 WATCH_SECONDS = 0.005
-"""Between two looks for the end of a micro-batch. Longer: the next one may have begun its tasks meanwhile."""
+"""Between two looks for the end of a micro-batch. Longer: the next one may already have begun its tasks."""
 LAST_WORDS_SECONDS = 5.0
 """For tasks that are cancelled: Spark gives a Python worker two seconds to end. Longer: a script ends later."""
 _IDLE = "Waiting"
@@ -31,23 +31,23 @@ def await_query(
 ) -> None:
     """Waits until the queries end; on Ctrl-C (SIGINT) and SIGTERM it stops them after the micro-batch that runs.
 
-    ``query.stop()`` and a plain Ctrl-C break a micro-batch off, which is then read again by the next run. Here it is
-    finished first, within ``stop_timeout`` seconds; a second signal breaks it off at once. One or two lines on
-    standard error say where each query stands. Started again with its checkpoint it goes on there.
+    ``query.stop()`` and a plain Ctrl-C break a micro-batch off, and the next run reads it again. Here it is finished
+    first, within ``stop_timeout`` seconds; a second signal breaks it off at once. One or two lines on standard error
+    say how far each query got. Started again with its checkpoint, a query continues there.
 
     If a query fails, the others are stopped in the same way, and ``explain`` says why. If Spark has stopped one because
     another one was started with its checkpoint, a line on standard error says so.
 
     Exit status of a script: 0 if the queries have ended by themselves, 1 if one has failed, 130 after SIGINT, 143
-    after SIGTERM. Under spark-submit it is that of spark-submit, too.
+    after SIGTERM. spark-submit exits with the same status.
 
     Args:
         *queries (StreamingQuery | StreamingQueryManager): one or more queries, or ``spark.streams`` for all that are
             active now.
         stop_timeout (float): seconds for the running micro-batch to end. Less than what a cluster grants after
             SIGTERM, often 30 s. Defaults to 30.0.
-        exits (bool): whether a signal and a failure end the process, by SystemExit. Else it returns after a signal,
-            and raises the query's exception. Defaults to None: in a script yes, in interactive Python no.
+        exits (bool): whether a signal and a failure end the process, by SystemExit. Otherwise it returns after a
+            signal, and raises the query's exception. Defaults to None: in a script yes, in interactive Python no.
 
     Raises:
         SystemExit: with the exit status, if ``exits``.
@@ -134,7 +134,7 @@ def _is_busy(query: "StreamingQuery", tracker: Any) -> bool:
 
 
 def _stop(queries: "Sequence[StreamingQuery]", seconds: float, signals: Signals) -> "list[StreamingQuery]":
-    """Stops each between two micro-batches. Returns those that were not there in time, or before another signal."""
+    """Stops each between two micro-batches. Returns those that did not get there in time, or before another signal."""
     clock = SystemClock()
     end = clock.monotonic() + seconds
     asked = signals.count
@@ -158,7 +158,7 @@ def _stop(queries: "Sequence[StreamingQuery]", seconds: float, signals: Signals)
 
 
 def _is_between(query: "StreamingQuery") -> bool:
-    """Whether no micro-batch is planned or run. A query that is held is so soon."""
+    """Whether no micro-batch is being planned or run. A query that is held soon gets there."""
     status: Any = query.status
     return not query.isActive or not status["isTriggerActive"] or status["message"].startswith(_IDLE)
 

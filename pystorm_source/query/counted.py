@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MOST_NAMES = 100
-"""Of operators that are known. More: memory of a job that makes a name for each query. Fewer: the first ones are not
-shown."""
+"""Most operators and runs that are remembered. More: memory of a job that makes a name for each query. Fewer: the first
+ones are not shown."""
 
 MOST_BATCHES = 200
-"""Of a run. More: memory. Fewer than Spark keeps, 100: they are counted again at each look."""
+"""Most micro-batches per run. More: memory. Fewer than Spark keeps, 100: they are counted again at each look."""
 
 Read = Callable[[Mapping[str, Any]], TopologyProgress | None]
 
 
 class _Counted:
-    """``name``: of what was observed; ``read``: as counts."""
+    """``name``: the observation's; ``read``: turns what was observed into counts."""
 
     def __init__(self, name: str, read: Read):
         self.name = name
@@ -37,7 +37,7 @@ class _Counted:
         self._totals: dict[tuple[str, str], Counts] = {}
 
     def record(self, progress: Any, of_spark: Mapping[str, Any], seen: Mapping[str, Any]) -> PystormProgress | None:
-        """A micro-batch; its totals are those of the micro-batches that were looked at."""
+        """Returns the record of a micro-batch; its totals cover the micro-batches that were looked at."""
         run, batch = str(progress.runId), int(progress.batchId)
         known = self._runs.setdefault(run, {})
         if batch not in known:
@@ -76,7 +76,7 @@ _counted: OrderedDict[str, _Counted] = OrderedDict()
 
 
 def note(name: str, read: Read) -> None:
-    """An operator is counted under that name; a later one of the same name takes its place."""
+    """Counts an operator under that name; a later one of the same name takes its place."""
     _counted.pop(name, None)
     _counted[name] = _Counted(name, read)
     while len(_counted) > MOST_NAMES:
@@ -84,7 +84,7 @@ def note(name: str, read: Read) -> None:
 
 
 def operators_in(progress: Any) -> list[PystormProgress]:
-    """The records of the operators that a progress of Spark has counts of."""
+    """The records of the operators that Spark's progress has counts of."""
     if progress is None:
         return []
     of_spark: Mapping[str, Any] = json.loads(progress.json)
@@ -98,8 +98,8 @@ def operators_in(progress: Any) -> list[PystormProgress]:
 
 
 def operators_of(query: "StreamingQuery") -> list[PystormProgress]:
-    """Those of the newest micro-batch that had rows, or of the newest one. While the query runs, with the services that
-    fail now."""
+    """Returns the operators' records of the newest micro-batch that had rows, or of the newest one. While the query
+    runs, they include the services that fail now."""
     recent = list(query.recentProgress)
     found: dict[str, PystormProgress] = {}
     for progress in recent:

@@ -45,7 +45,7 @@ _REMEDIES = {
     "of a StatefulBolt, the fields of its key, and whether it has timers. Give the bolt those, or the query a new "
     "checkpointLocation",
 }
-"""What stands in a failure that is not ours → what to do about it."""
+"""Text in a failure that is not ours → what to do about it."""
 _HEADER = re.compile(r"^.*?terminated with exception: ", re.DOTALL)
 
 
@@ -59,8 +59,9 @@ class Explanation(str):
 def explain(failed: "StreamingQuery | QueryTerminatedEvent | BaseException | str") -> Explanation:
     """The lines of a failure that matter: component and exception, tuple and offset, the line of code, the remedy.
 
-    Of an error of this package that no component has raised: its message with its code. If nothing in a failure is of
-    this package: so it says, with Spark's own condition. Of a query that has not failed: where it stands.
+    For an error of this package that no component has raised, they are its message with its code. If nothing in a
+    failure is of this package, they say so, with Spark's own condition. For a query that has not failed, they say how
+    far it got.
 
     Args:
         failed (StreamingQuery | QueryTerminatedEvent | BaseException | str): a streaming query; the event of a
@@ -121,8 +122,8 @@ def _of_query(query: "StreamingQuery") -> Explanation:
 
 
 def _outages(query: "StreamingQuery") -> str:
-    """The services that fail now: the query's own, and those of all operators of this process, as nothing says which
-    of them are in the query."""
+    """The services that fail now: the query's own, and those that all operators of this process call, because nothing
+    says which operators are in the query."""
     found = [outage for run in last_records(query) for record in run.records[-1:] for outage in record.outages]
     found += outages_here()
     return "".join(f"; {outage_text(outage)}" for outage in found)
@@ -140,13 +141,13 @@ def _explained(text: str) -> Explanation:
 
 
 def reason_in(text: str) -> str:
-    """What tells most in a text of Spark's: our own error whole, else Python's last error, else Spark's condition, else
-    the first line."""
+    """Returns the first of these that a text of Spark's has: our own error, complete; Python's last error; Spark's
+    condition; the first line."""
     own: Any = _OWN.search(text)
     if own is not None:
         return " ".join(own[1].split())
     raised = _OF_PYTHON.findall(text) if "Traceback (most recent call last)" in text else []
     text = _HEADER.sub("", text, count=1).strip()
-    condition = _CONDITION.search(text)  # py4j puts a line of its own before it
+    condition = _CONDITION.search(text)  # py4j puts its own line before it
     said = raised[-1] if raised else condition[0] if condition is not None else text.partition("\n")[0]
     return cut(said, LONGEST_OF_SPARK)

@@ -15,11 +15,11 @@ def note_outages(topology: str, outages: Outages) -> None:
 
 
 def outages_of(topology: str) -> tuple[OutageProgress, ...]:
-    """Those of the operators of one topology."""
+    """The outages of one topology's operators."""
     outages = _operators.get(topology)
     return tuple(outages()) if outages is not None else ()
 
 
 def outages_here() -> tuple[OutageProgress, ...]:
-    """Those of all operators, in whichever query they are."""
+    """The outages of all operators, whichever query they are in."""
     return tuple(outage for topology in list(_operators) for outage in outages_of(topology))

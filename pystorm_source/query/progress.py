@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgress | None:
     """The newest micro-batch of a query as one record: admission, tasks, components, and what holds the query back.
 
-    Of a topology that the query reads, writes to (``writeStream.format("pystorm")``), or applies by ``apply(df,
-    Topology, counts="name")`` in this process. If it reads one of this package, that one is meant; ``source`` names
-    another one. Operators and sinks have no admission.
+    It covers a topology that the query reads, writes to (``writeStream.format("pystorm")``), or applies by ``apply(df,
+    Topology, counts="name")`` in this process. If the query reads one of this package, the record is about that one;
+    ``source`` names another one. Operators and sinks have no admission.
 
-    It may be called while the query runs and after its end. Then the record is that of the last micro-batch, for which
-    it waits if not all of its tasks have reported yet, six seconds at most. ``topology.whole`` says whether all have.
+    You can call it while the query runs and after its end. After the end, it returns the last micro-batch, and waits up
+    to six seconds for tasks that have not reported yet. ``topology.whole`` says whether all have.
 
-    On the machine of the driver the counts are of the record's micro-batch. Elsewhere (Spark Connect), and with
-    ``feedback=off``, the record comes from Spark's progress, in which they are of the micro-batch before:
-    ``counts_of_batch_before`` says so. The counts of the last one of a run are missing there.
+    On the driver's machine, the counts are of the record's micro-batch. Elsewhere (Spark Connect), and with
+    ``feedback=off``, the record comes from Spark's progress and has the counts of the micro-batch before:
+    ``counts_of_batch_before`` says so. The counts of a run's last micro-batch are missing there.
 
     Args:
         query (StreamingQuery): a query that reads ``format("pystorm")``, or a topology.
@@ -38,7 +38,7 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
         PystormProgress | None: None if no micro-batch has begun yet, and no task has reported.
 
     Raises:
-        UsageError: nothing in it is of this package, or is counted; several are, and ``source`` is none of them; on
+        UsageError: nothing in it is of this package, or is counted; several are, and ``source`` does not name one; on
             Spark 4.0 and 4.1, there is no record of it on this machine.
         ArgumentTypeError: something else than a query is given.
 
@@ -71,7 +71,7 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
 
 
 def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping[str, Any]) -> PystormProgress:
-    """The record of the source. Raises UsageError if there is none, or one of several. ``of_spark``: its progress."""
+    """The record of the source. Raises UsageError if there is no record, or several fit. ``of_spark``: its progress."""
     if not records:
         raise _nothing(of_spark)
     read = [record for record in records if record.door == "source"] or records
@@ -88,7 +88,7 @@ def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping
 
 
 def _names(record: PystormProgress) -> tuple[str, str]:
-    """The topology's, and what tells it from another one of that name."""
+    """The topology's name, and what distinguishes it from others of that name."""
     return (record.topology.name, record.use or record.topology.run) if record.topology is not None else ("", "")
 
 

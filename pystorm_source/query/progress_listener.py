@@ -17,22 +17,22 @@ from pystorm_source.records.record import PystormProgress
 logger = logging.getLogger("pystorm.source")
 
 MOST_RUNS = 100
-"""Runs whose files are followed. More: runs whose end a listener did not see, or a subclass did not pass on, fill its
-memory. Fewer: of as many queries at a time some have no last record."""
+"""Most runs whose files are followed. More: runs whose end a listener did not see, or a subclass did not pass on, fill
+its memory. Fewer: if as many queries run at a time, some have no last record."""
 
 
 class PystormProgressListener(StreamingQueryListener):
     """What each micro-batch of the session's queries did: admission, tasks, components, as ``PystormProgress``.
 
-    Of sources, of operators that have a name, ``apply(df, Topology, counts="name")`` in this process, and of streaming
-    sinks on the driver's machine, under Linux: ``door`` says which. Those of operators and sinks are of the micro-batch
-    that has ended.
+    It covers sources, operators that have a name (``apply(df, Topology, counts="name")`` in this process), and
+    streaming sinks on the driver's machine, under Linux: ``door`` says which. Records of operators and sinks are of the
+    micro-batch that has ended.
 
-    Spark tells of a micro-batch what was known when it began, so ``tasks`` and ``topology`` of a record are of the
-    micro-batch before (``counts_of_batch_before``). Those of the last one of a run come when the query ends, as a
-    second record of that micro-batch, from the file that ``pystorm_source.progress`` reads. Spark 4.0 and 4.1 ask a
-    source for no report: there all records are from the file, each with the counts of its own micro-batch. Spark
-    Connect, whose driver may be elsewhere, has no file: neither the last counts, nor records on 4.0 and 4.1.
+    For a source, Spark reports what was known when the micro-batch began, so a record's ``tasks`` and ``topology`` are
+    of the micro-batch before (``counts_of_batch_before``). The counts of a run's last micro-batch come when the query
+    ends, as a second record of that micro-batch, from the file that ``pystorm_source.progress`` reads. Spark 4.0 and
+    4.1 ask a source for no report: there, all records come from the file, each with its own micro-batch's counts.
+    Spark Connect, whose driver may be elsewhere, has no file: neither the last counts, nor records on 4.0 and 4.1.
 
     The callback runs in a thread of Spark's; what it raises is logged. ``pystorm_source.observe`` has ready-made ones.
 
@@ -146,13 +146,13 @@ class PystormProgressListener(StreamingQueryListener):
 
 
 def _may_write_ours(of_spark: Mapping[str, Any]) -> bool:
-    """Whether the query's sink is one in Python, of this package perhaps."""
+    """Whether the query's sink is written in Python, so it may be this package's."""
     return "Python" in str((of_spark.get("sink") or {}).get("description", ""))
 
 
 class _FromJson(JStreamingQueryListener):
-    """Makes the event of a progress from its JSON, as Spark Connect does: one call of the JVM. PySpark's own class asks
-    for each field, in a hundred calls and more, which cost a micro-batch more than all that is counted of it."""
+    """Makes the event of a progress from its JSON, like Spark Connect: one call of the JVM. PySpark's own class asks
+    for each field in over a hundred calls, which cost a micro-batch more than all the counting."""
 
     def onQueryProgress(self, jevent: Any) -> None:
         try:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MOST_RECORDS = 600
-"""Kept, 20 to 60 KB each for a large topology. More: memory of the driver. Less: the page shows a shorter past."""
+"""Records kept, 20 to 60 KB each for a large topology. More: memory of the driver. Fewer: a shorter past."""
 
 
 class QueryRecords:
-    """The micro-batches of a query, oldest first: those of its record file, or those that Spark still knows, then the
+    """The micro-batches of a query, oldest first: all in its record file, or all that Spark still knows, then the
     newest at each look.
 
     ``source``: the topology's name, if the query reads several.
@@ -38,7 +38,7 @@ class QueryRecords:
         return [self._by_batch[batch] for batch in sorted(self._by_batch)]
 
     def look(self) -> bool:
-        """Takes the newest one in; whether it says something new. Raises UsageError as ``progress`` does."""
+        """Takes the newest record; returns whether it says something new. Raises UsageError like ``progress``."""
         newest = progress(self._query, self._source)
         if newest is None:
             return False
@@ -54,7 +54,7 @@ class QueryRecords:
 
     def _before(self, newest: PystormProgress) -> list[PystormProgress]:
         """What the record file has of the same source; without one, what Spark keeps: up to 100 micro-batches. Read
-        once, as each is parsed from its JSON."""
+        once, because each is parsed from its JSON."""
         run = newest.topology.run if newest.topology is not None else None
         if newest.door == "operator":
             found = [record for each in self._query.recentProgress for record in operators_in(each)]

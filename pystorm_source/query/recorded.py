@@ -16,17 +16,17 @@ WAIT_SECONDS = 6.0
 run_recorder). Longer: a call takes long if the runner hangs. Shorter: the last micro-batch may lack ranges on a busy
 machine."""
 LOOK_SECONDS = 0.02
-"""Between two looks for it. Longer: a call takes longer than it need."""
+"""Between two looks for it. Longer: a call takes longer than necessary."""
 
 
 def record_files(query: "StreamingQuery") -> list[Path]:
-    """The files of the query's run, one for each of its sources of this package; none before a task has reported, and
-    under Spark Connect, whose driver may be elsewhere."""
+    """The files of the query's run, one for each of its sources of this package; no files before a task has reported,
+    and under Spark Connect, whose driver may be elsewhere."""
     return [path for path, _ in _ends(query)[0]]
 
 
 def folder_of_driver() -> Path | None:
-    """The private folder of the JVM that this process has started; None if it has started none."""
+    """The private folder of the JVM that this process has started; None if it has not started one."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
@@ -34,7 +34,7 @@ def folder_of_driver() -> Path | None:
 
 
 def last_records(query: "StreamingQuery", clock: Clock | None = None) -> list[RecordedRun]:
-    """What the files of the query's run have at their ends. If it has ended, waits for the last line."""
+    """Returns the ends of the files of the query's run. If it has ended, waits for the last line."""
     clock = clock or SystemClock()
     has_ended = not query.isActive
     until = clock.monotonic() + WAIT_SECONDS
@@ -52,7 +52,7 @@ def is_written(run: RecordedRun) -> bool:
 
 
 def is_unknown(run: RecordedRun) -> bool:
-    """Whether its query is not known yet, as no task has reported."""
+    """Whether its query is not known yet, because no task has reported."""
     return not run.records or not run.records[-1].run_id
 
 

@@ -1,4 +1,4 @@
-"""What the files of a run have of its micro-batches, for a listener: each once, when Spark says that it has ended."""
+"""The micro-batches in the files of a run, for a listener: each once, when Spark says that it has ended."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,13 +14,13 @@ from pystorm_source.records.record_file import RecordedRun, RecordFile, last_lin
 from pystorm_source.records.record_folder import files_in
 
 MOST_PARTIAL = 10_000
-"""Micro-batches of which ranges were missing, that are remembered. More: memory of a query whose reports get lost.
-Fewer: ranges that are reported late stay missing."""
+"""Most micro-batches with missing ranges that are remembered. More: memory of a query whose reports get lost. Fewer:
+ranges that are reported late stay missing."""
 
 
 class RunRecords:
-    """One run of a query. ``folder``: where its files are, among those of others; ``first``: its first micro-batch that
-    Spark has reported to the listener."""
+    """One run of a query. ``folder``: where its files are, among other runs' files; ``first``: its first micro-batch
+    that Spark has reported to the listener."""
 
     def __init__(self, run_id: str, folder: Path, first: int):
         self._run_id = run_id
@@ -31,18 +31,18 @@ class RunRecords:
         self._doors: dict[Path, str] = {}
         self._others: set[Path] = set()
         self._unknown: list[RecordedRun] = []
-        """Of which no task has reported yet."""
+        """Runs whose tasks have not reported yet."""
         self._given: dict[str, int] = {}
         """The topology's run → the last micro-batch whose counts were given."""
         self._partial: set[tuple[str, int]] = set()
-        """Topology's run and micro-batch, of which ranges were missing when it was given."""
+        """Topology's run and micro-batch whose record was given with ranges missing."""
 
     def reported(self, of_spark: Mapping[str, Any]) -> None:
         """Spark has reported a micro-batch that has ended."""
         self._of_spark = of_spark
 
     def given(self, record: PystormProgress) -> None:
-        """Its counts need not be given again."""
+        """Notes that its counts were given."""
         if record.topology is not None:
             run, batch = record.topology.run, record.topology.batch
             self._given[run] = max(batch, self._given.get(run, batch))
@@ -52,14 +52,14 @@ class RunRecords:
                 self._partial.add((run, batch))
 
     def new(self, door: str = "source") -> list[PystormProgress]:
-        """Those of a door, of micro-batches that Spark has reported, all of whose ranges were reported; the others come
-        later."""
+        """Returns a door's new records: of micro-batches that Spark has reported, with all ranges reported. The others
+        come later."""
         files = [file for file in self._found() if self._doors[file.path] == door]
         return [record for file in files for record in self._new_of(_read(file), is_over=False)]
 
     def rest(self, clock: Clock | None = None) -> list[PystormProgress]:
-        """Those that are left when the run has ended, and those of which ranges were missing; waits for the last lines
-        of its files."""
+        """Returns the records left when the run has ended, and those that were given with ranges missing; waits for the
+        last lines of its files."""
         clock = clock or SystemClock()
         until = clock.monotonic() + WAIT_SECONDS
         files = self._found()
@@ -79,7 +79,7 @@ class RunRecords:
         return found
 
     def _has_ended(self, record: PystormProgress) -> bool:
-        """A micro-batch that the query's end has cut off is none: a restart runs it again."""
+        """A micro-batch that the query's end has cut off does not count: a restart runs it again."""
         return self._first <= record.batch_id <= self._of_spark.get("batchId", -1)
 
     def _is_new(self, record: PystormProgress) -> bool:

@@ -19,8 +19,8 @@ _SAID_AGAIN = (
 )
 """Events that repeat what TaskSetManager logs of the same task, or ``explain`` says of the awaited queries."""
 _LONG = r"(?s)^([^\n]*?)(?:: org\.apache\.spark\.|: \[PYTHON|\n).*?"
-"""The first line of an event, and what precedes an error of ours. Lazy loops over single characters: Java's others take
-a frame of its stack for each."""
+"""The first line of an event, and what precedes one of our errors. Lazy loops over single characters: Java's other
+loops take a stack frame for each."""
 _WRITES_ERRORS = re.compile(r"%(?:-?\d+)?[rx]?(?:Ex|ex|xThrowable|rThrowable|throwable|exception)\b|%xEx|%rEx")
 
 

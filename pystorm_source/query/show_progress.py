@@ -1,4 +1,4 @@
-"""The newest micro-batch of a query as a small table that is drawn anew in place."""
+"""The newest micro-batch of a query as a small table, redrawn in place."""
 
 import sys
 from collections.abc import Callable
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def show_progress(
     query: "StreamingQuery", source: str | None = None, *, timeout: float | None = None, every: float = 1.0
 ) -> None:
-    """Shows what a query does, in a few lines that are drawn anew after each micro-batch, until the query ends.
+    """Shows what a query does, in a few lines that are redrawn after each micro-batch, until the query ends.
 
-    What holds it back and what to change, the state of admission, a row for each component. In a notebook it is the
-    output of the cell, in a terminal lines that are replaced; elsewhere, such as in a log, two lines for each
-    micro-batch. An interrupt (Ctrl-C, or the notebook's stop button) ends the call, not the query.
+    The lines say what holds it back and what to change, the state of admission, and a row for each component. In a
+    notebook they are the output of the cell, and in a terminal they are replaced in place; elsewhere, such as in a log,
+    each micro-batch adds two lines. An interrupt (Ctrl-C, or the notebook's stop button) ends the call, not the query.
 
     Args:
         query (StreamingQuery): a query that reads ``format("pystorm")``, or a topology.
@@ -46,7 +46,7 @@ def show_progress(
     show = _to_notebook() if in_notebook() else _to_terminal() if sys.stdout.isatty() else _to_log
     shown: PystormProgress | None = None
     while True:
-        # Before the look, which then finds the last record; and what is no query, is refused by the look.
+        # Asked before the look, which then finds the last record. The look also refuses what is not a query.
         is_active = getattr(query, "isActive", False)
         newest = progress(query, source)
         if newest is not None and newest != shown:

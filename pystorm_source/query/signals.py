@@ -1,9 +1,9 @@
 """SIGINT and SIGTERM while a job waits for its queries: counted, instead of ending the process or the JVM at once.
 
     Ctrl-C in a terminal ──► Python, and under spark-submit its parent, the JVM, too
-    kill, a container's end ──► the first process: the JVM under spark-submit, else Python
+    kill, a container's end ──► the first process: the JVM under spark-submit, Python otherwise
 
-So both are listened to. The JVM would end by its shutdown hook, and with it the running micro-batch.
+So this listens to both. The JVM would end by its shutdown hook, and with it the running micro-batch.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 STATUS = 128
-"""Plus the number of the signal: the exit status by which a shell tells that a signal ended a process."""
+"""Plus the number of the signal: the exit status that tells a shell that a signal ended a process."""
 
 
 class Signals:
-    """Counts signals while a ``with`` block lasts, which is to be in the main thread: elsewhere it counts none.
+    """Counts signals during a ``with`` block, which must run in the main thread: elsewhere it counts nothing.
 
     ``gateway``: Py4J's, to the JVM; None under Spark Connect.
     """
@@ -36,7 +36,7 @@ class Signals:
 
     @property
     def count(self) -> int:
-        """How often the user has asked for the end: a Ctrl-C that two processes get is one."""
+        """How often the user has asked for the end: a Ctrl-C that two processes get counts once."""
         return max(self._by_process.values(), default=0)
 
     @property
@@ -45,12 +45,12 @@ class Signals:
         return self._number
 
     def wait(self, seconds: float) -> None:
-        """Until the next signal, or that long."""
+        """Waits until the next signal, or that long."""
         if select.select([self._read], [], [], seconds)[0]:
             os.read(self._read, 4096)
 
     def restore(self) -> None:
-        """Later signals have their effect of before."""
+        """Gives later signals the effect that they had before."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before.clear()
@@ -92,7 +92,7 @@ class Signals:
     def _note(self, process: str, number: int) -> None:
         self._by_process[process] += 1
         self._number = self._number or number
-        with contextlib.suppress(OSError):  # full, or closed: the count tells
+        with contextlib.suppress(OSError):  # full, or closed: the count is enough
             os.write(self._write, b"!")
 
 

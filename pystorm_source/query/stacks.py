@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @door
 def stacks(query: "StreamingQuery", seconds: float = WAIT_SECONDS) -> Stacks:
-    """Why a query stands still: which component is in a call and since when, at which line, and what waits for it.
+    """Why a query is stuck: which component is in a call and since when, at which line, and what waits for it.
 
-    The runner of the query asks the process of each task over the connection by which it gets reports. A task answers
-    while its components are called, also if they sleep, wait for a lock, or compute in Python. The tasks are not
-    stopped, and a query that is not asked pays nothing. Between two micro-batches no task knows its query: then the
-    answers of all idle queries of this driver come.
+    The runner of the query asks the process of each task over the connection that brings its reports. A task answers
+    while its components are called, even if they sleep, wait for a lock, or compute in Python. The tasks are not
+    stopped, and a query that is not asked pays nothing. Between two micro-batches no task knows its query, so all idle
+    queries of this driver answer.
 
     Args:
         query (StreamingQuery): a query that reads ``format("pystorm")``, or a topology.
@@ -58,8 +58,8 @@ def stacks(query: "StreamingQuery", seconds: float = WAIT_SECONDS) -> Stacks:
 
 
 def chosen(found: tuple[RunState, ...], run_id: str) -> Stacks:
-    """What the query's sources do, of all that have answered; the idle ones if none is known to be the query's. Raises
-    UsageError if there is none."""
+    """What the query's sources do, out of all that have answered; the idle ones if none is known to be the query's.
+    Raises UsageError if no source is left."""
     runs = tuple(run for run in found if any(each.run_id == run_id for each in run.ranges))
     runs = runs or tuple(run for run in found if not run.ranges)
     if not runs:

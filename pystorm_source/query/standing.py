@@ -1,4 +1,4 @@
-"""Where a streaming query stands: its last micro-batch, and the offsets and backlog of its sources of this package."""
+"""How far a streaming query got: its last micro-batch, and the offsets and backlog of its sources of this package."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MOST_PARTITIONS = 3
-"""Partitions whose offsets are shown, of each spout. More: the line is not read."""
+"""Most partitions per spout whose offsets are shown. More: the line is too long to read."""
 
 REPLACED = (
     "was stopped by Spark, for another query was started with the same checkpointLocation: give each query one of its "
     "own; with spark.sql.streaming.stopActiveRunOnRestart=false the second one is refused instead"
 )
-"""What is said of a query that ``is_replaced``."""
+"""What is said about a query that ``is_replaced``."""
 
 
 def name_of(query: "StreamingQuery") -> str:
-    """Its name, or the begin of its id."""
+    """Its name, or the first part of its id."""
     return f"query {query.name!r}" if query.name else f"query {str(query.id).partition('-')[0]}"
 
 
 def state_of(query: "StreamingQuery") -> "tuple[bool, StreamingQueryException | None]":
     """Whether it still runs, and the error that has ended it.
 
-    Order: Spark sets the error before the query no longer runs. Read the other way round, one that fails between the
-    two reads has ended well.
+    Order: Spark sets the error before the query no longer runs. In the other order, a query that fails between the two
+    reads would seem to have ended well.
     """
     return query.isActive, query.exception()
 
@@ -49,7 +49,7 @@ def is_replaced(query: "StreamingQuery") -> bool:
 
 
 def standing(query: "StreamingQuery") -> str:
-    """Its last micro-batch with rows, offsets and backlog, as a phrase."""
+    """Returns a phrase with its last micro-batch with rows, offsets and backlog."""
     recent = query.recentProgress
     if not recent:
         return "no micro-batch has ended in this run"
@@ -62,7 +62,7 @@ def standing(query: "StreamingQuery") -> str:
 
 
 def _offsets(source: Mapping[str, Any]) -> str:
-    """``lines: '0' 3``; empty if the offset is none of this package."""
+    """``lines: '0' 3``; empty if the offset is not of this package."""
     spouts = object_in(source.get("endOffset")).get("offsets")
     if not isinstance(spouts, Mapping):
         return ""

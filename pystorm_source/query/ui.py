@@ -27,7 +27,7 @@ def ui(query: "StreamingQuery", source: str | None = None, *, every: float = 2.0
     """Shows what a query does: the bottleneck and what to change, the topology, admission, partitions, errors.
 
     In a notebook it is an output of the cell, refreshed in place while the query runs, also when the cell has ended.
-    There is neither a server nor a request: the output holds all that it shows. Outside a notebook nothing is shown:
+    There is no server and no request: the output contains all that it shows. Outside a notebook nothing is shown:
     ``save`` writes the page into a file, and ``pystorm-source ui`` in a terminal beside the job serves it.
 
     Args:
@@ -84,7 +84,7 @@ class QueryPage:
     def refresh(self) -> bool:
         """Whether there is something new since the last look."""
         with self._lock:
-            # Before the look, which then finds the last record; and what is no query, is refused by the look.
+            # Asked before the look, which then finds the last record. The look also refuses what is not a query.
             state = "running" if getattr(self._query, "isActive", False) else "ended"
             changed = self._found.look()
             changed = changed or state != self._state
@@ -125,8 +125,8 @@ class QueryPage:
             height (int): of the output, in pixels.
         """
         self._show(output, height)
-        # Without the cell's context: messages of a cell that has ended are passed over by what runs a notebook as a
-        # whole. The output is found by its id.
+        # Without the cell's context, because programs that run whole notebooks skip messages of a cell that has ended.
+        # The output is found by its id.
         self._thread = threading.Thread(
             target=self._follow, args=(output, every, height), name="pystorm-page", daemon=True
         )
@@ -150,6 +150,6 @@ class QueryPage:
         return View.of(self._found.records, title=self._query.name or "", run=str(self._query.runId), state=self._state)
 
     def __repr__(self) -> str:
-        """What it is of, and what can be done with it."""
+        """Its query, and what you can do with it."""
         shown = "refreshed in place; .stop() ends that" if self._thread is not None else ".save(FILE) writes it"
         return f"<page of {name_of(self._query)}: {shown}>"

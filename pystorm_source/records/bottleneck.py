@@ -1,12 +1,12 @@
-"""Names what holds a query back, from the record of a micro-batch alone. docs/TUNING.md says what to do about it.
+"""Names what holds a query back, using only the record of a micro-batch. docs/TUNING.md says what to do about it.
 
-Each suspect has the share of the time for which it is to blame; the largest share wins::
+Each suspect gets the share of the time that it explains; the largest share wins::
 
     busy                   a component's calls take the time. Under ``inline`` all components share one thread, so that
-                           their shares are added up, and the busiest of them is named. Of a bolt with ``processes=``
-                           that is its link; its calls are busy beside it
-    waits for downstream   a full queue stands before a component that is not busy itself: it waits for what it calls.
-                           Or a spout is not asked, as too many of its trees are open
+                           their shares add up, and the busiest of them is named. A bolt with ``processes=`` has two
+                           shares: its link adds up with the others, the calls in its processes do not
+    waits for downstream   a component has a full queue and is not busy: it waits for what it calls. Or a spout is not
+                           asked, because too many of its trees are open
     waits for upstream     a spout has nothing to emit: its source is slow
     waits for Spark        finished rows wait to be taken, or no task runs for most of the micro-batch
     starts Python          the same in the first micro-batch of a run, whose tasks wait for their processes
@@ -32,10 +32,10 @@ BREAKER = "waits for a circuit breaker"
 PROCESSES = "waits for its processes"
 
 LEAST = 0.5
-"""Share of the time from which on something holds the query back. Larger: none is named for a mixture of causes.
+"""Something that takes at least this share of the time holds the query back. Larger: a mixture of causes is not named.
 Smaller: what is not slow is named."""
 CLEARLY_BUSY = 0.6
-"""Share from which on a busy component, or a limit, explains what waits for it."""
+"""A busy component, or a limit, with at least this share explains what waits for it."""
 _CAUSES = (BUSY, LIMIT, BREAKER, PROCESSES)
 
 ADVICE = {
@@ -62,18 +62,18 @@ ADVICE = {
 }
 
 USED = 0.95
-"""Share of a limit from which on it is used up: more than 0.96 is not possible, as permits expire. More: a limit that
-is used up is told to be used better. Less: users raise a limit that is not the cause."""
+"""A limit is used up from this share on: more than 0.96 is not possible, because permits expire. More: users are
+advised to use a limit better although it is used up. Less: users raise a limit that is not the cause."""
 
 WAITS = 0.5
-"""A component that computes for less of its busy time than this waits. More: one that computes is to be an AsyncBolt.
-Less: one that waits for a quick service is told to be cheaper."""
+"""A component that computes for less than this share of its busy time waits. More: users are advised to make an
+AsyncBolt of one that computes. Less: users are advised to make one cheaper that waits for a quick service."""
 MOSTLY = 0.8
-"""Share of all busy time from which on what is known of the thread is said of its busiest component; and share of a
-wait for a component from which on that one waits itself, for another one."""
+"""With this share of all busy time, the busiest component gets the advice that fits its thread. A component that itself
+waits for this share of the wait for it is not the cause."""
 PICKLES = 0.2
-"""Share of the time from which on the link of a bolt explains why its processes are in no call. More: a bolt of long
-tuples is told that it waits for a service. Less: one that waits is told that it pickles."""
+"""If the link of a bolt takes this share of the time, pickling explains why its processes are in no call. More: a bolt
+of long tuples is reported to wait for a service. Less: one that waits is reported to pickle."""
 WAITING = {
     BUSY: "it computes for {:.0%} of its time and waits for the rest: an AsyncBolt waits for many answers at once",
     "spout": "it computes for {:.0%} of its time and waits for the rest: next_batch, or a larger fetch of its client, "
@@ -116,8 +116,8 @@ def _suspects(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tu
 
 
 def _limited(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tuple[float, Bottleneck]]:
-    """While rows wait to be taken, no call notices that its permit has come: that time is not the limit's. Between
-    tasks nothing waits for permits. A limit of which less than half is used is not the cause, whatever waits for it."""
+    """While rows wait to be taken, no call notices that its permit has arrived: that time is not the limit's. Between
+    tasks nothing waits for permits. A limit that is less than half used is never the cause."""
     taken = max((component.stalls.get("output_full", 0.0) for component in topology.components), default=0.0)
     at_work = min(1.0, topology.elapsed / trigger_seconds) if trigger_seconds > 0 and topology.elapsed > 0 else 1.0
     for limit in topology.limits:
@@ -136,7 +136,7 @@ def _limited(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tup
 
 
 def _of_limit(limit: LimitProgress, at_work: float) -> str:
-    """``at_work``: share of the micro-batch in which tasks run."""
+    """``at_work``: share of the micro-batch that tasks run."""
     used = limit.used * at_work
     said = f"limit {limit.name!r} of topology.rate.limit is {limit.rate}, and {used:.0%} of it is used"
     if used >= USED:
@@ -176,7 +176,7 @@ def _busy(topology: TopologyProgress) -> Iterator[tuple[float, Bottleneck]]:
 
 def _of_processes(component: ComponentProgress) -> Bottleneck:
     """Tuples wait for room in its processes, which are hardly ever in a call. A process unpickles and pickles about as
-    much as the task does: where that is little, it waits."""
+    much as the task does: if that is little, the process waits."""
     if component.link < max(PICKLES, component.capacity):
         return _of(component, ADVICE["in processes"])
     advice = ADVICE[PROCESSES].format(component.capacity, component.execute.mean * 1e6)
@@ -210,7 +210,7 @@ def _of(component: ComponentProgress, advice: str) -> Bottleneck:
 
 
 def _outside(topology: TopologyProgress) -> ComponentProgress | None:
-    """The bolt with most requests under way, if any has."""
+    """The bolt with the most requests in flight, if any."""
     bolts = [component for component in topology.components if component.kind == "bolt"]
     most = max(bolts, key=lambda bolt: bolt.pending_high_mark, default=None)
     return most if most is not None and most.pending_high_mark else None

@@ -1,7 +1,7 @@
 """The table of counts: what the engine counts, its unit, how it adds up, what it means. A new count is a row here.
 
-A row is a field with a ``Count``. Of ``Counts`` it is in progress records, on the page and in Prometheus; of
-``TaskCounts`` it is not. All readers go by the rows::
+A row is a field with a ``Count``. Rows of ``Counts`` are in progress records, on the page and in Prometheus; rows of
+``TaskCounts`` are not. All readers use the rows::
 
     slot of an executor ─▶ worker/task_counts ─▶ worker/component_columns ─▶ counts/batch_counts ─▶ Counts of a record
                                  └─▶ worker.report()     (on the wire)                                └─▶ metrics
@@ -22,14 +22,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
 
 
 class Count(NamedTuple):
-    """A row. ``meaning`` continues ``unit``: ``emits`` ``of tuples that had failed``; what is to be
-    said besides stands in the docstring of its class.
+    """A row. ``meaning`` continues ``unit``: ``emits`` ``of tuples that had failed``; the docstring of its class adds
+    the rest.
 
-    ``adds``: ``sum``; ``max``, of several tasks the largest; ``now``, a sum that can fall, so that no difference is
-    taken, and that stays in the worker. ``wire``: the name of its column in a task's report, short for those that
-    nearly every report has; empty if it stays in the worker, or is counted by stream. ``metric``: its name in
-    Prometheus. ``exact``: when it is. A row of ``Counts`` is a ``sum`` with ``wire`` and ``metric``; one of
-    ``TaskCounts`` has no ``metric``. A ``float`` is of the unit ``seconds``.
+    ``adds``: ``sum``; ``max``, the largest of several tasks; ``now``, a sum that can fall: it is never subtracted and
+    stays in the worker. ``wire``: the name of its column in a task's report, short for those that nearly every report
+    has; empty if it stays in the worker, or is counted by stream. ``metric``: its name in Prometheus. ``exact``: when
+    it is. A row of ``Counts`` is a ``sum`` with ``wire`` and ``metric``; one of ``TaskCounts`` has no ``metric``. A
+    ``float`` has the unit ``seconds``.
     """
 
     unit: str
@@ -41,7 +41,7 @@ class Count(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Unit and meaning, as a metric has them."""
+        """Unit and meaning: the help text of a metric."""
         return f"{self.unit} {self.meaning}".strip()
 
 
@@ -49,34 +49,34 @@ class Counts(Record, frozen=True, kw_only=True):
     """What a component did. docs/COUNTERS.md explains each count: it is printed from the rows and these attributes.
 
     Attributes:
-        executed (int): of ``next_tuple``: that emitted, ended the range or raised; of ``next_batch``; of ``process``;
-            of ``process_batch`` of an ``ArrowBolt``: the rows that it got
-        emitted (int): on all streams; a batch counts its rows, here and below; the ``Input`` of a sink also emits the
-            dead letters of its folder
+        executed (int): calls of ``next_tuple`` that emitted, ended the range or raised; calls of ``next_batch`` and
+            ``process``; for ``process_batch`` of an ``ArrowBolt``, the rows that it got
+        emitted (int): on all streams; a batch counts as its rows, here and below; the ``Input`` of a sink also emits
+            the dead letters of its folder
         transferred (int): one emit counts once per receiver
-        acked (int): if an ``ArrowBolt`` fails some rows of a batch, ``fail(batch, rows=mask)``, the others count as
-            acked; they come again, and count again
+        acked (int): if an ``ArrowBolt`` fails some rows of a batch with ``fail(batch, rows=mask)``, the others count as
+            acked; they are emitted again, and count again
         retries (int): by the engine, or by a ``ReliableSpout`` (spouts)
-        timed_out (int): ``topology.message.timeout.secs`` of a spout, ``topology.async.request.timeout.secs`` of an
-            ``AsyncBolt``
-        dead_letters (int): records that cannot be decoded among them (spouts)
-        dropped (int): ``topology.dead.letter=drop``, or a stream that is not read (spouts)
-        errors (int): that did not end the run, or that a component has reported by ``raise_exception``; in progress
-            also the one that ended an attempt
-        ended_requests (int): calls of ``process``, and of ``process_tick`` if it is async; those that timed out or were
-            cancelled, too
-        request_seconds (float): each until the turn that noticed its end; one that waits for a permit begins when it
-            gets it. ``request_seconds / ended_requests`` is the mean of a request
+        timed_out (int): by ``topology.message.timeout.secs`` for a spout, by ``topology.async.request.timeout.secs``
+            for an ``AsyncBolt``
+        dead_letters (int): including records that cannot be decoded (spouts)
+        dropped (int): by ``topology.dead.letter=drop``, or because their stream is not read (spouts)
+        errors (int): that did not end the run, or that a component reported by ``raise_exception``; in progress also
+            the one that ended an attempt
+        ended_requests (int): calls of ``process``, and of ``process_tick`` if it is async, including those that timed
+            out or were cancelled
+        request_seconds (float): each request until the turn that noticed its end; if it waits for a permit, from the
+            moment it gets it. ``request_seconds / ended_requests`` is the mean time of a request
     """
 
     executed: Annotated[int, Count("calls", "that did something", wire="x", metric="execute_count")] = 0
     emitted: Annotated[int, Count("tuples", "emitted", metric="emit_count")] = 0
     transferred: Annotated[int, Count("tuples", "handed to receiving tasks", metric="transfer_count")] = 0
-    acked: Annotated[int, Count("tuples", "acked; of a spout, tuple trees", wire="a", metric="ack_count")] = 0
-    failed: Annotated[int, Count("tuples", "failed; of a spout, tuple trees", wire="failed", metric="fail_count")] = 0
+    acked: Annotated[int, Count("tuples", "acked; for a spout, tuple trees", wire="a", metric="ack_count")] = 0
+    failed: Annotated[int, Count("tuples", "failed; for a spout, tuple trees", wire="failed", metric="fail_count")] = 0
     retries: Annotated[int, Count("emits", "of tuples that had failed", wire="retries", metric="retry_count")] = 0
     timed_out: Annotated[
-        int, Count("tuple trees or requests", "that ran out of time", wire="timed_out", metric="timeout_count")
+        int, Count("tuple trees or requests", "that timed out", wire="timed_out", metric="timeout_count")
     ] = 0
     dead_letters: Annotated[
         int,
@@ -106,11 +106,11 @@ class Counts(Record, frozen=True, kw_only=True):
         return self.request_seconds / self.ended_requests if self.ended_requests else 0.0
 
     def __add__(self, other: Self) -> Self:
-        """Of both together: sums, and the larger of what does not add up."""
+        """Adds up both; a count that does not add up is the larger of the two."""
         return self._with(other, _PLUS)
 
     def __sub__(self, earlier: Self) -> Self:
-        """Since ``earlier``; of what cannot be subtracted, the value now."""
+        """The counts since ``earlier``; a count that cannot be subtracted is the value now."""
         return self._with(earlier, _MINUS)
 
     def _with(self, other: Self, how: Sequence[Callable[[Any, Any], Any]]) -> Self:
@@ -123,58 +123,54 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
     """The counts of one task, or of all tasks of a component in a worker.
 
     Attributes:
-        refused (int): ``Hopeless``, or ``never`` in ``topology.retry.on`` (spouts); admission control ignores them
-        queue_high_mark (int): of a component: the largest of its tasks
-        pending_high_mark (int): trees of a spout at the end of its turns, requests of an ``AsyncBolt``; of a component:
-            the largest of its tasks
-        pending_emits_high_mark (int): that is what one call emitted beyond it; of a component: the largest of its tasks
-        tuples_published (int): under ``threads``, what goes to all tasks of a bolt counts once
+        refused (int): by ``Hopeless``, or ``never`` in ``topology.retry.on`` (spouts); admission control ignores them
+        queue_high_mark (int): for a component: the largest of its tasks
+        pending_high_mark (int): trees of a spout at the end of its turns, requests of an ``AsyncBolt``; for a
+            component: the largest of its tasks
+        pending_emits_high_mark (int): what one call emitted beyond the queue; for a component: the largest of its tasks
+        tuples_published (int): under ``threads``, a tuple for all tasks of a bolt counts once
         request_limit (int): ``topology.async.max.pending``, or what ``adaptive`` has found
-        busy_seconds (float): calls, ticks, verdicts, publishing; of a bolt with ``processes=`` the time of its
-            processes, and that of sending tuples there and taking what comes back
+        busy_seconds (float): calls, ticks, verdicts, publishing; for a bolt with ``processes=``, the time of its
+            processes, and the time to send tuples there and to take back results
         process_seconds (float): 0.0 for a bolt without ``processes=``
-        away_high_mark (int): those without a verdict yet; of a component: the largest of its tasks
-        unread_high_mark (int): the halt lag: what still waits in the process when its task sends no more. Never more
-            than ``topology.executor.receive.buffer.size``; the process says what it has taken with each frame
+        away_high_mark (int): tuples without a verdict yet; for a component: the largest of its tasks
+        unread_high_mark (int): the halt lag: what still waits in the process when its task stops sending. Never more
+            than ``topology.executor.receive.buffer.size``; each frame of the process says what it has taken
     """
 
     duplicate_verdicts: Annotated[int, Count("tuples", "acked or failed that already had a verdict")] = 0
-    refused: Annotated[int, Count("tuple trees", "that failed and that no retry helps")] = 0
+    refused: Annotated[int, Count("tuple trees", "that failed and that no retry can help")] = 0
     unsettled: Annotated[
         int, Count("tuple trees", "of a spout without a verdict yet", adds="now", exact="between turns")
     ] = 0
     ticks: Annotated[int, Count("tick tuples", "that the bolt got")] = 0
-    stalled_turns: Annotated[int, Count("turns", "that found pending emits and no room for them")] = 0
-    insert_failures: Annotated[int, Count("offers", "to the task's receive queue that did not go in as a whole")] = 0
+    stalled_turns: Annotated[int, Count("turns", "that had pending emits and no room for them")] = 0
+    insert_failures: Annotated[int, Count("offers", "to the task's receive queue that did not fit completely")] = 0
     queue_population: Annotated[int, Count("tuples", "in its receive queue now", adds="now")] = 0
-    queue_high_mark: Annotated[
-        int, Count("tuples", "that its receive queue has held, at most", adds="max", wire="q")
-    ] = 0
+    queue_high_mark: Annotated[int, Count("tuples", "that its receive queue held, at most", adds="max", wire="q")] = 0
     pending_high_mark: Annotated[
         int, Count("open tuple trees or requests", "in the last range, at most", adds="max", wire="ph")
     ] = 0
     pending_emits_high_mark: Annotated[
-        int, Count("tuples", "that have waited in the task for room in a full queue, at most", adds="max")
+        int, Count("tuples", "that waited in the task for room in a full queue, at most", adds="max")
     ] = 0
     tuples_published: Annotated[int, Count("tuples", "that the task put into receive queues", wire="p")] = 0
     batches_published: Annotated[int, Count("batches", "of these tuples", wire="n")] = 0
-    pending_requests: Annotated[int, Count("requests", "of an `AsyncBolt` that are under way now", adds="now")] = 0
-    request_limit: Annotated[int, Count("requests", "of an `AsyncBolt` that may be under way now", adds="now")] = 0
+    pending_requests: Annotated[int, Count("requests", "of an `AsyncBolt` in flight now", adds="now")] = 0
+    request_limit: Annotated[int, Count("requests", "of an `AsyncBolt` that may be in flight now", adds="now")] = 0
     away: Annotated[int, Count("tuples", "in the processes of a bolt now", adds="now", exact="between turns")] = 0
-    cancelled_requests: Annotated[int, Count("requests", "whose tuple's tree had failed meanwhile")] = 0
+    cancelled_requests: Annotated[int, Count("requests", "cancelled because their tuple's tree had failed")] = 0
     busy_seconds: Annotated[float, Count("seconds", "in turns with work", wire="b", exact="at the end of a turn")] = 0.0
     process_seconds: Annotated[
         float,
-        Count("seconds", "of them in processes of the bolt (`processes=`)", wire="ps", exact="after a micro-batch"),
+        Count("seconds", "of these in processes of the bolt (`processes=`)", wire="ps", exact="after a micro-batch"),
     ] = 0.0
     away_high_mark: Annotated[
         int, Count("tuples", "in the process of a task at a time, at most", adds="max", wire="ah")
     ] = 0
     unread_high_mark: Annotated[
         int,
-        Count(
-            "tuples", "sent to the process of a task that its bolt had not taken yet, at most", adds="max", wire="uh"
-        ),
+        Count("tuples", "sent to the process of a task but not yet taken by its bolt, at most", adds="max", wire="uh"),
     ] = 0
 
 
@@ -186,14 +182,14 @@ def rows_of(table: type[Counts]) -> dict[str, Count]:
 
 ROWS: Mapping[str, Count] = rows_of(TaskCounts)
 REPORTED = {name: row for name, row in ROWS.items() if row.wire}
-"""Those that have a column in a task's report."""
+"""Rows with a column in a task's report."""
 SUMMED = tuple(name for name, row in REPORTED.items() if row.adds == "sum")
 LARGEST = tuple(name for name, row in REPORTED.items() if row.adds == "max")
 SHOWN = {name: row for name, row in rows_of(Counts).items() if row.wire}
-"""Those that a record has of each component."""
+"""Rows that a record has for each component."""
 BY_STREAM = {name: row for name, row in rows_of(Counts).items() if not row.wire}
-"""Those that it has of each stream, too: their sum is the component's."""
+"""Rows that it has for each stream, too: their sum is the component's."""
 
 _PLUS = [max if row.adds == "max" else add for row in ROWS.values()]
 _MINUS = [sub if row.adds == "sum" else lambda now, _: now for row in ROWS.values()]
-"""In the order of the rows, of which those of ``Counts`` are the first."""
+"""In the order of the rows; the rows of ``Counts`` are the first."""

@@ -1,4 +1,4 @@
-"""Shortens the record of a topology until it fits into Spark's progress, which is printed, stored and sent about."""
+"""Shortens the record of a topology until it fits into Spark's progress, which is printed, stored and sent around."""
 
 import json
 from collections.abc import Callable
@@ -9,14 +9,15 @@ from msgspec.structs import replace
 from pystorm_source.records.record import ComponentProgress, Latency, TopologyProgress
 
 MOST_BYTES = 64 * 1024
-"""Of a source's report in a progress. Larger: Spark's event log and its listeners carry it for every micro-batch.
+"""Size of a source's report in a progress. Larger: Spark's event log and its listeners carry it for every micro-batch.
 Smaller: large topologies are shortened."""
 DETAILED = 20
 """Components that keep all details if not all can: the busiest ones."""
 
 
 def fitting(topology: TopologyProgress, most: int = MOST_BYTES) -> TopologyProgress:
-    """The record, or without what matters least, in the order of ``_STEPS``; ``shortened`` names what was left out.
+    """Returns the record, without what matters least if it is too long, in the order of ``_STEPS``; ``shortened`` names
+    what was left out.
 
     ``most``: bytes that it may take in a progress.
     """
@@ -30,7 +31,7 @@ def fitting(topology: TopologyProgress, most: int = MOST_BYTES) -> TopologyProgr
 
 
 def bytes_in_progress(report: object) -> int:
-    """The length of a JSON value that stands in a progress as Spark has it: a string with JSON in it."""
+    """The length of a JSON value in Spark's progress, which has it as a string with JSON in it."""
     return len(json.dumps(json.dumps(report)))
 
 
@@ -44,7 +45,7 @@ def _unframed(component: ComponentProgress) -> ComponentProgress:
 
 
 def _without_single_stream(component: ComponentProgress) -> ComponentProgress:
-    """Its counts are those of the component."""
+    """A single stream repeats the counts of its component."""
     return replace(component, streams={}) if len(component.streams) == 1 else component
 
 

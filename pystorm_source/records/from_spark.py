@@ -1,4 +1,4 @@
-"""Records out of the progress that Spark gives of a query: as a dict, or parsed from its JSON; classic and Connect."""
+"""Reads records from Spark's progress of a query, a dict or parsed JSON, in classic Spark and Connect."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ MILLIS, MICROS = 1_000, 1_000_000
 
 
 def records_of(progress: Mapping[str, Any]) -> dict[int, PystormProgress]:
-    """Position among the query's sources → record, of those sources that are of this package.
+    """Position among the query's sources → record, for the sources of this package.
 
     Spark asks a source for its report before it runs the micro-batch, so ``tasks`` and ``topology`` are of the
     micro-batch before, as ``counts_of_batch_before`` says. Empty on Spark 4.0 and 4.1, which ask for no report.
@@ -31,13 +31,13 @@ def is_ours(report: Mapping[str, Any]) -> bool:
 
 
 def reads_ours(progress: Mapping[str, Any]) -> bool:
-    """Whether a source of the query is of this package, by its offset, which every Spark shows."""
+    """Whether a source of the query is of this package; its offset, which every Spark shows, tells."""
     ends = (object_in(source.get("endOffset")) for source in progress["sources"])
     return any(isinstance(end.get("offsets"), Mapping) and "version" in end for end in ends)
 
 
 def joined(record: PystormProgress, name: str | None, progress: Mapping[str, Any]) -> PystormProgress:
-    """A record out of a file, with what Spark knows better. ``name``: of the query."""
+    """Adds to a record from a file what Spark knows better. ``name``: of the query."""
     record = replace(record, name=name)
     if progress.get("batchId") != record.batch_id or not rows_of(progress):
         return record  # Spark is one ahead, or one behind
@@ -62,7 +62,7 @@ def _record(progress: Mapping[str, Any], report: Mapping[str, Any]) -> PystormPr
 
 
 def admission_of(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a record that a source's report has of admission, by name."""
+    """The admission fields of a record, by name, from a source's report."""
     throttled, pressure, target = report["throttled"], report.get("pressure"), report.get("targetMillis")
     return {
         "backlog": report["backlog"],
@@ -83,7 +83,7 @@ def admission_of(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tasks_of(section: Mapping[str, Any] | None) -> TaskProgress | None:
-    """``section``: the section ``tasks`` of a source's report; None if it has none."""
+    """``section``: the section ``tasks`` of a source's report; None if the report lacks it."""
     if section is None:
         return None
     return TaskProgress(

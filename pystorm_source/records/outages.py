@@ -1,10 +1,10 @@
-"""What is said of a service whose circuit breaker is open, while a micro-batch waits for it."""
+"""The message about a service whose circuit breaker is open while a micro-batch waits for it."""
 
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 OutageProgress: TypeAlias = Any
-"""That of ``record``, which asks this module what to say: so it is not imported here."""
+"""The struct of ``record``, which asks this module for the text: so it is not imported here."""
 
 
 def outage_text(outage: OutageProgress) -> str:

@@ -8,10 +8,10 @@ from pystorm_source.types.html_table import html_table
 
 PystormProgress: TypeAlias = Any
 ComponentProgress: TypeAlias = Any
-"""Those of ``record``, which asks this module what a notebook shows: so it is not imported here."""
+"""Structs of ``record``, which asks this module what a notebook shows: so they are not imported here."""
 
 MOST_COMPONENTS = 30
-"""Rows of the table, the busiest first. More: the lines leave the screen. Less: the one that is wanted is missing."""
+"""Rows of the table, the busiest first. More: the lines leave the screen. Less: the one you want is missing."""
 
 LEAST_WAIT = 0.01
 """Share of the time below which a wait is left out."""
@@ -81,7 +81,7 @@ def as_text(record: PystormProgress) -> str:
 
 
 def as_html(record: PystormProgress) -> str:
-    """A piece of HTML without scripts and styles of its own, for the output of a notebook's cell."""
+    """HTML without its own scripts and styles, for the output of a notebook's cell."""
     head, *rows = _rows(record)
     return html_table(f"{headline(record)} · {standing(record)}", head, rows)
 
@@ -113,7 +113,7 @@ def _printable(text: str) -> str:
 
 
 def _longest_wait(component: ComponentProgress) -> str:
-    """Of the stalls that say what to change, the longest: ``rate limit 98%``."""
+    """The longest of the stalls that say what to change: ``rate limit 98%``."""
     reason = max(_WAITED_FOR, key=lambda reason: component.stalls.get(reason, 0.0))
     share = component.stalls.get(reason, 0.0)
     return f"{_words(reason)} {share:.0%}" if share >= LEAST_WAIT else ""
@@ -124,7 +124,7 @@ def _request(component: ComponentProgress) -> str:
 
 
 def _hits(record: PystormProgress) -> dict[str, str]:
-    """Component → the share of its look-ups that made no call, of all its caches together."""
+    """Component → share of its look-ups that made no call, over all its caches."""
     sums: dict[str, list[int]] = {}
     for cache in record.topology.caches if record.topology is not None else ():
         own = sums.setdefault(cache.component, [0, 0])

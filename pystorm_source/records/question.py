@@ -10,17 +10,17 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.records.standstill import NOTHING, Asked, RangeState, RunState, decoded
 
 WAIT_SECONDS = 2.0
-"""For all answers. Longer: a person waits for a process that cannot answer. Shorter: on a busy cluster some are
+"""Time for all answers. Longer: a person waits for a process that cannot answer. Shorter: on a busy cluster some are
 missing."""
 MOST_BYTES = 16 * 1024 * 1024
-"""Of a run's answers. Less: of a large cluster some are missing."""
+"""Size of a run's answers. Smaller: for a large cluster some are missing."""
 _CONNECT_SECONDS = 0.5
-"""A runner whose thread is at work takes the question then."""
+"""A runner whose thread is busy still takes the question within that time."""
 _CHUNK = 256 * 1024
 
 
 def ask(paths: Iterable[Path], seconds: float = WAIT_SECONDS, clock: Clock | None = None) -> tuple[RunState, ...]:
-    """What the tasks of the runs do; of those whose runner answers within ``seconds``."""
+    """Returns what the tasks of the runs do, for each run whose runner answers within ``seconds``."""
     clock = clock or SystemClock()
     until = clock.monotonic() + seconds
     answers: dict[socket.socket, bytearray] = {}
@@ -42,7 +42,7 @@ def ask(paths: Iterable[Path], seconds: float = WAIT_SECONDS, clock: Clock | Non
 
 
 def _asked(path: Path, seconds: float) -> socket.socket | None:
-    """None if nothing listens there: its runner was killed; or takes the question, for at most that long."""
+    """None if nothing listens there, because its runner was killed, or takes the question within that time."""
     if seconds <= 0:
         return None
     asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -57,7 +57,7 @@ def _asked(path: Path, seconds: float) -> socket.socket | None:
 
 
 def _read(asked: socket.socket, answer: bytearray) -> bool:
-    """Whether more may come."""
+    """Whether more may arrive."""
     with suppress(BlockingIOError):
         try:
             data = asked.recv(_CHUNK)
@@ -70,7 +70,7 @@ def _read(asked: socket.socket, answer: bytearray) -> bool:
 
 def run_of(answer: bytearray) -> RunState | None:
     """What the bytes of an answer say; None if they do not begin as a runner begins."""
-    head, *lines = bytes(answer).split(b"\n")[:-1] or [b""]  # behind the last end of a line: one that was cut off
+    head, *lines = bytes(answer).split(b"\n")[:-1] or [b""]  # after the last newline: a line that was cut off
     asked = decoded(head)
     if not isinstance(asked, Asked):
         return None

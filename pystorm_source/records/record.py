@@ -42,7 +42,8 @@ class StreamCounts(Record, frozen=True, kw_only=True):
 
 
 class Metric(Record, frozen=True, kw_only=True):
-    """A metric that a component gave to ``report_metric``: how often, the sum, the last value. Not numbers: no sum."""
+    """A metric that a component gave to ``report_metric``: how often, the sum, the last value. Values that are not
+    numbers have no sum."""
 
     count: int = 0
     sum: float = 0.0
@@ -63,15 +64,15 @@ class ComponentProgress(Record, frozen=True, kw_only=True):
 
     ``kind``: spout or bolt. ``tasks``: its tasks in one worker. ``batch``: the counts of this micro-batch; ``total``:
     since the run began. ``streams``: by name, of this micro-batch. ``execute``: how long its calls took; ``complete``:
-    of a spout, from a tuple's emit until its tree was acked. ``capacity``: share of the time in which it was busy, as
-    Storm has it: near 1.0 it can do no more. ``stalls``: reason → share of the time. The largest of any task:
+    of a spout, from a tuple's emit until its tree was acked. ``capacity``: share of the time that it was busy, as in
+    Storm: near 1.0 it can do no more. ``stalls``: reason → share of the time. The largest of any task:
     ``queue_high_mark``: tuples in the receive queue, of ``queue_capacity``; ``pending_high_mark``: of a spout, open
     trees, of an AsyncBolt, requests. ``batch_fill``: tuples of a published batch. ``metrics``: since the run began.
 
-    Of a bolt with ``processes=``: ``processes``: how many; ``capacity``: of the busiest of them;
-    ``link``: share of the time in which the Spark task's own process sends tuples there and takes what comes back. The
-    largest of any task: ``away_high_mark``: tuples in its process; ``unread_high_mark``: of these, tuples that the bolt
-    had not begun, which is the halt lag: as many are still to come when the task stops sending.
+    For a bolt with ``processes=``: ``processes``: how many; ``capacity``: of the busiest one; ``link``: share of the
+    time that the Spark task's own process spends sending tuples there and receiving results. The largest of any task:
+    ``away_high_mark``: tuples in its process; ``unread_high_mark``: those that the bolt had not begun. That is the halt
+    lag: the bolt still gets that many after the task stops sending.
     """
 
     name: str
@@ -97,7 +98,7 @@ class ComponentProgress(Record, frozen=True, kw_only=True):
 
 
 class EdgeProgress(Record, frozen=True, kw_only=True):
-    """A subscription: tuples that went over it in this micro-batch. ``target``: empty for rows that leave to Spark."""
+    """A subscription: tuples that went over it in this micro-batch. ``target``: empty for rows that go to Spark."""
 
     source: str
     stream: str = "default"
@@ -107,9 +108,9 @@ class EdgeProgress(Record, frozen=True, kw_only=True):
 
 
 class LimitProgress(Record, frozen=True, kw_only=True):
-    """What a component did of a rate limit in this micro-batch. ``rate``: the limit's value, such as ``50/s``;
-    ``calls``: of this component; ``used``: share of the value that all components together used. Shares of the time:
-    ``waits``, at least one call waited for a permit; ``paused``, the same while the circuit breaker was open."""
+    """A component's use of a rate limit in this micro-batch. ``rate``: the limit's value, such as ``50/s``; ``calls``:
+    of this component; ``used``: share of the value that all components together used. Shares of the time: ``waits``, at
+    least one call waited for a permit; ``paused``, the same while the circuit breaker was open."""
 
     component: str
     name: str
@@ -121,9 +122,9 @@ class LimitProgress(Record, frozen=True, kw_only=True):
 
 
 class CacheProgress(Record, frozen=True, kw_only=True):
-    """What a component asked of a cache in this micro-batch: look-ups without a call of the service, ``hits``; calls
-    for what was not there, ``misses``, or was stale, ``refreshes``. ``entries``: of the largest process; 0 if they are
-    in a Redis."""
+    """A component's use of a cache in this micro-batch: ``hits``: look-ups that made no call of the service;
+    ``misses``: calls for missing entries; ``refreshes``: calls for stale ones. ``entries``: of the largest process; 0
+    if they are in a Redis."""
 
     component: str
     name: str
@@ -139,7 +140,7 @@ class CacheProgress(Record, frozen=True, kw_only=True):
 
 
 def hit_rate(hits: int, misses: int, refreshes: int) -> float:
-    """Share of the look-ups in a cache that made no call; 0.0 of none."""
+    """Share of the look-ups in a cache that made no call; 0.0 without look-ups."""
     return hits / max(1, hits + misses + refreshes)
 
 
@@ -159,10 +160,10 @@ class OutageProgress(Record, frozen=True, kw_only=True):
 
 class Bottleneck(Record, frozen=True, kw_only=True):
     """What holds the query back. ``component``: its name, empty for Spark itself. ``why``: ``busy``, ``waits for
-    downstream``, ``waits for upstream`` (its source), ``waits for Spark`` (the sink, or what stands before it),
-    ``starts Python`` (in the first micro-batch), ``waits for its processes``, ``waits for a limit`` or ``waits for a
-    circuit breaker``. ``limit``:
-    name of that rate limit; ``capacity`` is then the share of its value that is used. ``advice``: what to change."""
+    downstream``, ``waits for upstream`` (its source), ``waits for Spark`` (the sink, or what comes before it), ``starts
+    Python`` (in the first micro-batch), ``waits for its processes``, ``waits for a limit`` or ``waits for a circuit
+    breaker``. ``limit``: name of that rate limit; ``capacity`` is then the share of its value that is used. ``advice``:
+    what to change."""
 
     component: str = ""
     capacity: float = 0.0
@@ -184,11 +185,11 @@ class PartitionProgress(Record, frozen=True, kw_only=True):
 class TaskProgress(Record, frozen=True, kw_only=True):
     """The tasks' reports of a micro-batch, added up.
 
-    Sums: ``ranges`` that were read to their end; ``retried_tasks``: ranges that a later attempt of Spark's task has
-    read; ``failed_tasks``: attempts that an exception has ended; their ``offsets`` and ``rows``; of the spouts' tuples
-    those ``acked`` and ``failed``, the ``retries`` and ``dead_letters``. The largest of any task: ``longest``: seconds
-    that a range took; ``queue_high_mark`` and ``queue_capacity``: tuples in the receive queue that was fullest;
-    ``stalls``: reason → seconds; ``latency``: ``p50``, ``p95``, ``p99`` of the calls of components, in seconds.
+    Sums: ``ranges`` that were read to their end; ``retried_tasks``: ranges that a later attempt of Spark's task read;
+    ``failed_tasks``: attempts that ended with an exception; their ``offsets`` and ``rows``; of the spouts' tuples those
+    ``acked`` and ``failed``, the ``retries`` and ``dead_letters``. The largest of any task: ``longest``: seconds that a
+    range took; ``queue_high_mark`` and ``queue_capacity``: tuples in the receive queue that was fullest; ``stalls``:
+    reason → seconds; ``latency``: ``p50``, ``p95``, ``p99`` of the calls of components, in seconds.
     ``reports_dropped``: reason → reports that could not be used, since the query began.
     """
 
@@ -212,12 +213,12 @@ class TaskProgress(Record, frozen=True, kw_only=True):
 class TopologyProgress(Record, frozen=True, kw_only=True):
     """The components of a query: the section ``topology`` of Spark's progress.
 
-    ``name``: the topology's. ``run``: names the run of the query. ``batch``: the micro-batch that the counts are of,
-    counted from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up; ``elapsed``: from the
-    begin of the first to the end of the last one. ``scheduler``: of the engine. ``limits``: of each component and each
-    rate limit that its calls took permits of; ``caches``: of each component and each cache that it asked.
-    ``computes``: share of the components' busy time in which their thread computed, rather than waited, without the
-    time in ``processes=``; None if each has a thread of its own. ``whole``: whether all its ranges were reported.
+    ``name``: the topology's. ``run``: names the run of the query. ``batch``: the micro-batch of these counts, numbered
+    from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up; ``elapsed``: from the start of
+    the first task to the end of the last one. ``scheduler``: the engine's. ``limits``: one for each component and rate
+    limit that its calls took permits of; ``caches``: one for each component and cache that it asked. ``computes``:
+    share of the components' busy time that their thread computed instead of waiting, without the time in
+    ``processes=``; None if each component has its own thread. ``whole``: whether all its ranges were reported.
     ``shortened``: what was left out because the record would have been too long.
     """
 
@@ -254,25 +255,24 @@ class PystormProgress(Record, frozen=True, kw_only=True):
     """A micro-batch of a query, the state of admission when Spark reported it, and what the topology did.
 
     ``door``: where the topology is in the query: ``source``, ``operator`` (``apply``) or ``sink``. The last two have no
-    admission. ``use``: the name under which an operator is counted, else empty. ``query_id``, ``run_id``, ``name``,
+    admission. ``use``: the name under which an operator is counted, or empty. ``query_id``, ``run_id``, ``name``,
     ``batch_id``: Spark's. A record file has no name; its lines have the others once the first range of the micro-batch
-    is reported: before, the ids are empty, the batch is -1.
-    ``timestamp``: when the micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its rows.
-    ``admitted``: False for a micro-batch that a restart runs again: its backlog and limits are unknown.
-    ``backlog``: offsets left; ``backlog_by_partition``: by spout and partition, while there are at most 100.
-    ``avg_offsets_behind_latest``, ``max_…``, ``min_…``: of the partitions, as Spark's Kafka source has them.
-    ``limit``: offsets that a micro-batch may read at most, None for any number; ``reason``: why, ``none`` if it is not
-    limited; ``throttled_by``: reason → partitions that leave a backlog behind for it; ``throttled``: their names, while
-    there are at most 100. Of the controller, None if there is none: ``budget``: offsets that it grants; ``pressure``:
-    backlog relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds. ``polls``: spout → how
-    often the driver has asked it for its heads in this run. ``unavailable``: spouts whose sources are busy, and why.
-    ``tasks``: the tasks' reports;
-    ``topology``: components and bottleneck. Both are None if there is no report. ``outages``: the limits whose circuit
-    breakers were open when the record was written. The first one is then the bottleneck, whatever the counts say.
+    is reported; before that, the ids are empty and the batch is -1. ``timestamp``: when the micro-batch began, ISO 8601
+    in UTC. ``seconds``: its duration; ``rows``: its rows. ``admitted``: False for a micro-batch that a restart runs
+    again: its backlog and limits are unknown. ``backlog``: offsets left; ``backlog_by_partition``: by spout and
+    partition, while there are at most 100. ``avg_offsets_behind_latest``, ``max_…``, ``min_…``: over the partitions, as
+    in Spark's Kafka source. ``limit``: offsets that a micro-batch may read at most, None for any number; ``reason``:
+    why, ``none`` if it is not limited; ``throttled_by``: reason → partitions that it leaves with a backlog;
+    ``throttled``: their names, while there are at most 100. From the controller, None without one: ``budget``: offsets
+    that it grants; ``pressure``: backlog relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds.
+    ``polls``: spout → how often the driver has asked it for its heads in this run. ``unavailable``: spouts whose
+    sources are busy, and why. ``tasks``: the tasks' reports; ``topology``: components and bottleneck. Both are None if
+    there is no report. ``outages``: the limits whose circuit breakers were open when the record was written. The first
+    one is then the bottleneck, regardless of the counts.
 
-    ``counts_of_batch_before``: whether ``tasks`` and ``topology`` are of the micro-batch before this one, as in all
-    that comes from Spark's progress: Spark asks for it before it runs the micro-batch, so the counts of the last one of
-    a run are missing there.
+    ``counts_of_batch_before``: whether ``tasks`` and ``topology`` are of the micro-batch before this one, as in every
+    record from Spark's progress: Spark asks for it before it runs the micro-batch, so the counts of a run's last
+    micro-batch are missing there.
     """
 
     door: str = "source"
@@ -318,7 +318,7 @@ class PystormProgress(Record, frozen=True, kw_only=True):
         )
 
     def _repr_html_(self) -> str:
-        """Asked by a notebook."""
+        """Called by notebooks."""
         from pystorm_source.records.progress_table import as_html  # only a notebook needs it
 
         return as_html(self)
@@ -329,17 +329,17 @@ class PystormProgress(Record, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, line: str | bytes) -> "PystormProgress":
-        """A record as ``to_json`` wrote it.
+        """Reads what ``to_json`` wrote.
 
         Raises:
-            ValueError: the text is no such record.
+            ValueError: the text is not a record.
         """
         line = line.encode() if isinstance(line, str) else line
         return _decoder.decode(_with_names_of_now(line) if any(name in line for name in _OLD_NAMES) else line)
 
 
 _OLD_NAMES = {b'"retried":': b'"retries":', b'"deadLettered":': b'"deadLetters":'}
-"""Counts that files of earlier versions have under other names, in an object of counts alone."""
+"""Names of counts in files of earlier versions; only objects that consist of counts are searched for them."""
 _OLD_COUNTS = re.compile(rb'"(?:batch|total)":\{(?:"[A-Za-z]+":\d+,?)+\}')
 
 

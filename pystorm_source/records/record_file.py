@@ -8,8 +8,8 @@
     {"batchId":1, …, "topology":{"batch":1, …}}      later reports have come: the last line of a micro-batch counts
     {"kind":"end","ended":1767225660.0}
 
-A line that was cut off, by a full disk or with its process, is passed over. A file that has become too long is replaced
-by a shorter one, in which the oldest records are missing. ``record_writer`` writes it.
+Readers skip a line that was cut off by a full disk or a killed process. A file that has become too long is replaced by
+a shorter one without the oldest records. ``record_writer`` writes it.
 """
 
 import os
@@ -47,12 +47,12 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="end"
 
 
 class RecordedRun:
-    """What the lines of a file hold.
+    """The contents of a record file.
 
     Attributes:
         begin (Begin | None): the first line, None if it is missing.
         records (list[PystormProgress]): oldest first, one for a micro-batch.
-        ended (float | None): when the run has ended, in seconds since 1970; None if it goes on, or was killed.
+        ended (float | None): when the run ended, in seconds since 1970; None if it still runs or was killed.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class RecordedRun:
         self.ended: float | None = None
 
     def take(self, line: bytes) -> None:
-        """Takes a line in; one that is none of ours is passed over."""
+        """Adds a line; skips one that this package did not write."""
         found = parsed(line)
         if isinstance(found, Begin):
             self.begin = found
@@ -74,7 +74,7 @@ class RecordedRun:
 
 
 class RecordFile:
-    """A file of records, read from where the last look has ended: of a run that goes on, or of one that is over.
+    """The record file of a running or finished run. Each read continues where the last one stopped.
 
     Args:
         path (Path): the file.
@@ -94,7 +94,7 @@ class RecordFile:
         self._at = 0
 
     def read(self) -> RecordedRun:
-        """All that it holds by now, of which only what is new has been read from the disk. Raises OSError."""
+        """Returns everything in the file; reads only what is new from the disk. Raises OSError."""
         with self.path.open("rb") as file:
             status = os.fstat(file.fileno())
             if self._file != (status.st_dev, status.st_ino) or status.st_size < self._at:  # replaced by a shorter one
@@ -110,7 +110,7 @@ class RecordFile:
 
 
 def last_lines(path: Path) -> RecordedRun:
-    """The first line of a file, its last record and its end: quick, however long it is. Raises OSError."""
+    """Returns the first line of a file, its last record and its end, quickly even for a long file. Raises OSError."""
     run = RecordedRun()
     with path.open("rb") as file:
         run.take(file.readline(TAIL_BYTES))
@@ -128,7 +128,7 @@ def last_lines(path: Path) -> RecordedRun:
 
 
 def parsed(line: bytes) -> "Begin | End | PystormProgress | None":
-    """A line of a file; None if it is none of ours, or was cut off."""
+    """Parses a line; None if this package did not write it, or if it was cut off."""
     try:
         return _marks.decode(line) if line.startswith(b'{"kind":') else PystormProgress.from_json(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The private folder of a driver's record files, found by the process id of its JVM, and its end with that JVM.
+"""The private folder of a driver's record files: found by the process id of its JVM, removed after that JVM has ended.
 
 The job's process and the runners of its queries share nothing but the driver's machine and its JVM.
 """
@@ -18,12 +18,12 @@ from pystorm_source.records.record_writer import SUFFIX
 logger = logging.getLogger("pystorm.source")
 
 MOST_FILES = 64
-"""Of finished and running runs in a private folder. Too large: a driver that starts a query every minute fills its
-disk. Too small: the record of a run that has just ended is gone."""
+"""Files of finished and running runs in a private folder. Too large: a driver that starts a query every minute fills
+its disk. Too small: the record of a run that has just ended is gone."""
 KEPT_SECONDS = 24 * 3600.0
-"""A folder is kept for so long after its last change, though its JVM runs no more. Too large: disks fill up. Too small:
-what a job has done that has just ended cannot be looked at, and containers that share the folder for temporary files
-remove each other's, for each takes the other's processes for ended."""
+"""A folder outlives its JVM for this long after its last change. Too large: disks fill up. Too small: the records of a
+job that has just ended are gone, and containers that share the folder for temporary files remove each other's folders,
+because they do not see each other's processes."""
 
 MOST_ABOVE = 4
 """Processes that are looked at: this one, a daemon, the JVM. More: a shell's JVM is taken for the driver's."""
@@ -33,7 +33,7 @@ _USER = os.getuid()
 
 
 def private_folder(jvm: int) -> Path:
-    """The folder of the JVM's queries; ``jvm``: its process id. It need not be there."""
+    """The folder of the JVM's queries; ``jvm``: its process id. It may not exist yet."""
     return Path(tempfile.gettempdir()) / f"pystorm-source-{_USER}-progress-{jvm}"
 
 
@@ -53,8 +53,8 @@ def jvm_above() -> int | None:
 
 
 def folder_above() -> Path | None:
-    """The private folder of the JVM above this process, which is there then; None where there is none: no Linux, no
-    room, or a folder that another user has put there."""
+    """The private folder of the JVM above this process, made if it is missing. None if there is no such JVM (or no
+    Linux), no room, or another user has put a folder there."""
     jvm = jvm_above()
     if jvm is None:
         return None
@@ -68,8 +68,8 @@ def folder_above() -> Path | None:
 
 
 def make_private(folder: Path) -> None:
-    """Makes the folder, which only this user may enter. Raises OSError, also if it is there and is another user's, is
-    open to others, or is a link: another user of the machine may have put it there."""
+    """Makes the folder, which only this user may enter. Raises OSError, also for an existing one that belongs to
+    another user, is open to others, or is a link: another user of the machine may have put it there."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     if not is_private(folder):
@@ -77,7 +77,7 @@ def make_private(folder: Path) -> None:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether it is a folder that belongs to this user, and no other user may enter."""
+    """Whether it is a folder of this user that no other user may enter."""
     try:
         found = folder.lstat()
     except OSError:
@@ -86,23 +86,23 @@ def is_private(folder: Path) -> bool:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The record files of a folder, the one that was written last at the end. Empty if there is no such folder."""
+    """The record files of a folder, the last one written at the end. Empty without the folder."""
     found = []
     with suppress(OSError):
         for path in folder.iterdir():
             if path.suffix == SUFFIX:
-                with suppress(OSError):  # it was removed, or the link leads nowhere
+                with suppress(OSError):  # it was removed, or is a broken link
                     found.append((path.stat().st_mtime_ns, path))
     return [path for _, path in sorted(found)]
 
 
 def question_path(folder: Path, run: str) -> Path:
-    """The socket of a run, at which it is asked what its tasks do. Short, as such paths must be."""
+    """The socket that answers what a run's tasks do. Short, as such paths must be."""
     return folder / f"{run[:12]}{_QUESTIONS}"
 
 
 def question_paths(folder: Path) -> list[Path]:
-    """Those of a folder; empty if there is no such folder."""
+    """The sockets in a folder; empty without the folder."""
     try:
         return sorted(path for path in folder.iterdir() if path.suffix == _QUESTIONS)
     except OSError:
@@ -110,14 +110,14 @@ def question_paths(folder: Path) -> list[Path]:
 
 
 def private_folders() -> list[Path]:
-    """The private folders of this user, the one that was written to last at the end: of JVMs that run, and of those
-    that have ended lately."""
+    """The private folders of this user, the last one written to at the end: of JVMs that run, and of those that have
+    ended lately."""
     return sorted((folder for folder, _ in _folders()), key=_changed)
 
 
 def sweep(folder: Path, clock: Clock | None = None) -> None:
-    """Removes what is old: the folders of JVMs that run no more, and the oldest files of ``folder`` if there are too
-    many. Raises nothing."""
+    """Removes the folders of JVMs that have ended long ago, and the oldest files of ``folder`` if there are too many.
+    Raises nothing."""
     now = (clock or SystemClock()).wall()
     for old, jvm in _folders():
         if not runs(jvm) and now - _changed(old) > KEPT_SECONDS:

@@ -13,7 +13,7 @@ from pystorm_source.types.json_values import utf8_json
 
 SUFFIX = ".jsonl"
 MOST_BYTES = 16 * 1024 * 1024
-"""Of a file. Too large: readers are slow, disks fill up. Too small: the history is short."""
+"""Size of a file. Too large: readers are slow, disks fill up. Too small: the history is short."""
 LONGEST_NAME = 80
 """Characters of a topology in a file's name. More: the name may be too long for the file system."""
 
@@ -21,10 +21,10 @@ _OWN = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_
 
 
 class RecordWriter:
-    """Appends lines to a file in the folder, which is there. The file is made with the first line; only this user may
-    read it. Its methods raise OSError; after one the next call tries again.
+    """Appends lines to a file in an existing folder. The first line creates the file; only this user may read it. Its
+    methods raise OSError; after an error the next call tries again.
 
-    ``most_bytes``: a file that would become longer is replaced by one with the newest lines, of half that size.
+    ``most_bytes``: a file that would become longer is replaced by one of half that size with the newest lines.
     """
 
     def __init__(self, folder: Path, begin: Begin, most_bytes: int = MOST_BYTES):
@@ -57,11 +57,11 @@ class RecordWriter:
         self._replace(line)
 
     def _replace(self, line: bytes) -> None:
-        """Puts a shorter file into the place of the one that has become too long."""
+        """Replaces a file that has become too long by a shorter one."""
         kept = [self._begin, *_newest(self.path.read_bytes().split(b"\n"), self._most_bytes // 2), line]
         shorter = self.path.with_suffix(".new")
         with suppress(FileNotFoundError):
-            shorter.unlink()  # of a process that was killed
+            shorter.unlink()  # left by a process that was killed
         file = os.open(shorter, _OWN | os.O_EXCL, 0o600)
         try:
             with os.fdopen(file, "wb") as stream:
@@ -74,7 +74,7 @@ class RecordWriter:
 
 
 def _newest(lines: Iterable[bytes], most_bytes: int) -> list[bytes]:
-    """The last line of each of the last micro-batches, as many as find room."""
+    """The last line of each of the last micro-batches, as many as fit."""
     last = {}
     for line in lines:
         found = parsed(line)
@@ -94,5 +94,5 @@ def _line(mark: Begin | End) -> bytes:
 
 
 def _safe(name: str) -> str:
-    """A part of a file's name, whatever characters the name has."""
+    """Makes any name a safe part of a file's name."""
     return re.sub(r"[^\w.-]", "_", name)[:LONGEST_NAME].lstrip(".") or "topology"

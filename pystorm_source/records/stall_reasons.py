@@ -16,7 +16,7 @@ Reason = Literal[
     "circuit_breaker",
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
-"""The last two are counted where calls take permits, the others by the engine's turns."""
+"""Calls that take permits count the last two, the engine's turns the others."""
 
 RATE_LIMIT: Reason = "rate_limit"
 """At least one call waits for a permit of ``topology.rate.limit``."""
@@ -27,7 +27,7 @@ PROCESSES: tuple[Reason, Reason] = ("process_full", "process_busy")
 """Waits of a bolt with ``processes=``: its tuples are in its process, or wait for room there."""
 
 LIMITS = (RATE_LIMIT, CIRCUIT_BREAKER)
-"""Waits that no more cores, tasks or requests shorten."""
+"""Waits that more cores, tasks or requests do not shorten."""
 
 WORDS: dict[Reason, str] = {
     "downstream_full": "waits for the bolt behind it",

@@ -1,6 +1,6 @@
 """What the tasks of a run do at one moment: their components' calls with stacks, and which component waits for which.
 
-A runner's answer to a question is a line for itself, and one for each range that is read. Durations are seconds.
+A runner answers a question with a line for itself and one for each range that is read. Durations are seconds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,8 +38,8 @@ class TaskState(_Line, frozen=True, kw_only=True):
     no call (``in_call``), ``waits``: for what, ``waits_for``: for which component; in a call, ``waits``: for a permit.
     ``queued``: tuples in its receive queue, of ``capacity``.
 
-    With ``processes=``: ``process``: of the bolt, 0 for none; ``away``: tuples that it has got and said nothing of yet;
-    ``seconds``: since the oldest one, ``input``, was sent; ``frames``: of the process.
+    With ``processes=``: ``process``: the bolt's process id, 0 without one; ``away``: tuples sent there without a
+    verdict yet; ``seconds``: since the oldest one, ``input``, was sent; ``frames``: of the process.
     """
 
     component: str
@@ -85,8 +85,8 @@ _decoder: JsonDecoder[Asked | RangeState] = JsonDecoder(Asked | RangeState)
 
 
 def encoded(line: Asked | RangeState, most: int | None = None) -> bytes:
-    """One line of JSON without its end. A range of more than ``most`` bytes goes without what matters least: tasks in
-    no call, then frames, at last all tasks."""
+    """One line of JSON without its end. A range of more than ``most`` bytes loses what matters least: tasks in no call,
+    then frames, at last all tasks."""
     body = utf8_json(line)
     for shorter in _SHORTER:
         if most is None or len(body) <= most or isinstance(line, Asked):
@@ -117,7 +117,7 @@ def decoded(line: bytes) -> Asked | RangeState | None:
 
 class RunState(_Line, frozen=True, kw_only=True):
     """What a run does. ``missing``: processes that were asked and have not answered in time; ``unreadable``: answers
-    that are none of ours."""
+    that cannot be decoded."""
 
     asked: Asked
     ranges: tuple[RangeState, ...] = ()

@@ -40,9 +40,9 @@ DEAD_LETTER, DEAD_LETTER_PATH = "topology.dead.letter", "topology.dead.letter.pa
 
 @dataclass(frozen=True)
 class SinkRequest:
-    """``input``: the component that is the Input. ``output``: the rows that leave the worker: dead letters, if there is
-    a folder for them, else none. ``used``: differs for each write. ``records``: option progress.path; ``letters``:
-    the folder of dead letters; both empty if not given. ``use``, ``key``: options of these names."""
+    """``input``: the component that is the Input. ``output``: the rows that leave the worker: only dead letters, and
+    only if there is a folder for them. ``used``: differs for each write. ``records``: option progress.path;
+    ``letters``: the folder of dead letters; both empty if not given. ``use``, ``key``: options of these names."""
 
     plan: Plan
     output: OutputPlan
@@ -55,7 +55,7 @@ class SinkRequest:
 
     @classmethod
     def of(cls, given: Mapping[str, str], source: str = "pystorm", plan: Plan | None = None) -> "SinkRequest | None":
-        """Reads options as Spark gives them; None if the topology is one of a source, and this may be a read.
+        """Reads options as Spark gives them; None if the topology is a source's, and this may be a read.
 
         Raises OptionError, TopologyError or SchemaError with key, value and remedy.
         """
@@ -109,7 +109,7 @@ class SinkRequest:
 @dataclass(frozen=True)
 class InputColumns:
     """``places``: of the Input's columns in Spark's rows, then of the key's. ``types``: names of its fields, and their
-    types, None for any. ``given``: the types that Spark has, of all of them."""
+    types, None for any. ``given``: Spark's types of all these columns."""
 
     places: tuple[int, ...]
     types: tuple[tuple[str, pa.DataType | None], ...]
@@ -122,7 +122,7 @@ class InputColumns:
 
 
 class _Fields:
-    """A request on its way, as that of a read."""
+    """A request in transit, like a read's."""
 
     def __init__(self, values: tuple[Any, ...]):
         self._values = values
@@ -160,7 +160,7 @@ def _key_column(name: str, have: list[str]) -> str:
 
 
 def no_input(topology: str) -> TopologyError:
-    """The error of a topology without an Input that is to be written to."""
+    """The error for writing to a topology without an Input."""
     return TopologyError(
         "a sink gives a topology the rows of a DataFrame: begin it with rows = Input.spec(['id long', ...]) in place "
         "of its spouts; or read it: spark.readStream.format('pystorm'), without checkpointLocation on the reader. "

@@ -14,7 +14,7 @@ ROWS_OF_BATCH = 1_000
 
 
 def row_batches(rows: Iterator[Any], columns: InputColumns) -> Iterator[pa.RecordBatch]:
-    """The Input's columns of pyspark's ``Row`` objects, in order, and behind them those of the key."""
+    """Yields the Input's columns of pyspark's ``Row`` objects, in order, followed by the key's columns."""
     names = [name for name, _ in columns.types] + ["key"] * (len(columns.places) - len(columns.types))
     while taken := list(islice(rows, ROWS_OF_BATCH)):
         arrays = [

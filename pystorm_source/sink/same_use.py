@@ -13,7 +13,7 @@ from pystorm_source.errors import OptionError
 
 
 def refuse_same_use(folder: Path, run: str, batch: int, topology: str, use: str, write: str) -> None:
-    """``run``, ``batch``: of the stream whose ``foreachBatch`` writes. ``write``: what tells this write from others.
+    """``run``, ``batch``: of the stream whose ``foreachBatch`` writes. ``write``: what makes this write distinct.
 
     A micro-batch that runs again after a restart has another run, so it is not refused.
 

@@ -27,8 +27,8 @@ logger = logging.getLogger("pystorm.source")
 
 
 def record_of(request: SinkRequest, messages: Sequence[Written], batch: int | None) -> PystormProgress:
-    """What the tasks of a write have done, added up. ``batch``: the number of the micro-batch that a stream's sink has
-    written; None for a batch write, whose tasks know the micro-batch if it stands inside of ``foreachBatch``."""
+    """Adds up what the tasks of a write have done. ``batch``: the number of the micro-batch that a stream's sink has
+    written; None for a batch write, whose tasks know the micro-batch if it runs inside ``foreachBatch``."""
     reports = [decode(message.report, message.ended) for message in messages]
     query = next((report.query for report in reports if report.query is not None), None)
     if batch is None:
@@ -56,10 +56,11 @@ def record_of(request: SinkRequest, messages: Sequence[Written], batch: int | No
 
 
 def write_record(request: SinkRequest, record: PystormProgress, is_stream: bool) -> None:
-    """Appends it to the file of its query in the folder that option progress.path names. ``is_stream``: of a stream's
-    sink; then it is left out if its micro-batch is there: a commit comes again after a restart. A batch write commits
-    once, and inside of ``foreachBatch`` others of the same micro-batch may stand before it. Without that option it is a
-    line of the log. A streaming query's is also in the private folder of the driver, where ``progress`` finds it.
+    """Appends the record to the file of its query in the folder that option progress.path names. ``is_stream``: whether
+    it is of a stream's sink; then it is skipped if its micro-batch is there, because a commit is repeated after a
+    restart. A batch write commits once, and inside ``foreachBatch`` other writes of the same micro-batch may precede
+    it. Without that option, the record is a line of the log. A streaming query's record is also in the private folder
+    of the driver, where ``progress`` finds it.
 
     Raises nothing: no query ends because of it.
     """
@@ -98,7 +99,7 @@ def _write_privately(request: SinkRequest, record: PystormProgress) -> None:
 
 def _append(request: SinkRequest, record: PystormProgress, folder: Path, run: str, is_stream: bool) -> None:
     began = datetime.fromisoformat(record.timestamp).timestamp()
-    # No process: each commit may be another one, and none writes a last line.
+    # No process: each commit may run in another one, and none writes a last line.
     begin = begin_of(request.plan, request.output, run, began, given_options(request.plan.config))
     writer = RecordWriter(folder, replace(begin, process=0))
     with _alone(folder):  # two writes of one foreachBatch may commit at the same time
@@ -107,7 +108,7 @@ def _append(request: SinkRequest, record: PystormProgress, folder: Path, run: st
             return
         if last is not None and last.topology is not None and record.topology is not None:
             topology = _with_totals(record.topology, last.topology)
-            # Each write is a record of its own: the last line of a topology's micro-batch stands for it.
+            # Readers keep the last line of a topology's micro-batch, so each batch write gets a new number.
             number = record.batch_id if is_stream else last.topology.batch + 1
             record = replace(record, topology=replace(topology, batch=number))
         writer.write(record)
@@ -126,7 +127,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _with_totals(new: TopologyProgress, last: TopologyProgress) -> TopologyProgress:
-    """``total`` of each component goes on from the record before."""
+    """``total`` of each component continues from the record before."""
     before = {component.name: component.total for component in last.components}
     return replace(
         new,

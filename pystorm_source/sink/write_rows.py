@@ -39,9 +39,9 @@ class Written(WriterCommitMessage):
 def write_rows(
     request: SinkRequest, columns: InputColumns, batches: Iterator[pa.RecordBatch], is_stream: bool
 ) -> Written:
-    """Gives the batches, which have the Input's columns and those of the key alone, to the topology, and returns when
-    every tuple tree is settled and every queue empty. ``is_stream``: it is the sink of a stream; a batch write inside
-    of ``foreachBatch`` is none, though its tasks have the stream's properties.
+    """Gives the batches, which have only the Input's and the key's columns, to the topology, and returns when every
+    tuple tree is settled and every queue empty. ``is_stream``: whether it is the sink of a stream; a batch write inside
+    ``foreachBatch`` is not, although its tasks have the stream's properties.
 
     The worker is kept for the next task; after an error it is stopped. Raises TupleFailed if a component does.
     """

@@ -58,7 +58,7 @@ class _Sink:
             self._refuse_same_use(record, written[0].stem)
 
     def _refuse_same_use(self, record: PystormProgress, write: str) -> None:
-        """Inside of ``foreachBatch``. Order: last, since the effects are there and dead letters must stay."""
+        """For a write inside ``foreachBatch``. Order: last, because its effects are done and dead letters must stay."""
         plan = self.request.plan
         folder = None if self.columns.has_key or not may_ask_for_keys(plan) else folder_above()
         if folder is None:
@@ -136,23 +136,23 @@ class _OfBatchQuery:
 
 
 class RowStreamWriter(_OfStream, _OfRows, DataSourceStreamWriter):
-    """Of a micro-batch, by rows."""
+    """Writes a micro-batch, by rows."""
 
 
 class RowWriter(_OfBatchQuery, _OfRows, DataSourceWriter):
-    """Of a batch write, by rows."""
+    """Writes a batch DataFrame, by rows."""
 
 
 if DataSourceStreamArrowWriter is not None:
 
     class ArrowStreamWriter(_OfStream, _OfBatches, DataSourceStreamArrowWriter):
-        """Of a micro-batch, by record batches."""
+        """Writes a micro-batch, by record batches."""
 
 
 if DataSourceArrowWriter is not None:
 
     class ArrowWriter(_OfBatchQuery, _OfBatches, DataSourceArrowWriter):
-        """Of a batch write, by record batches."""
+        """Writes a batch DataFrame, by record batches."""
 
 
 def stream_writer(request: SinkRequest, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:

@@ -49,7 +49,7 @@ class PystormDataSource(DataSource):
     @spark_border()
     def schema(self) -> StructType:
         """The columns that the topology declares; not asked if the user gives a schema. Raises SchemaError, and
-        TopologyError if the topology is one of a sink."""
+        TopologyError if the topology is a sink's."""
         return self._to_read.rows.schema()
 
     @spark_border()
@@ -68,7 +68,7 @@ class PystormDataSource(DataSource):
 
     @spark_border()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Batch. Raises TopologyError if the topology is one of a source, SchemaError if its Input's columns are not in
+        """Batch. Raises TopologyError if the topology is a source's, SchemaError if its Input's columns are not in
         the schema, OptionError for another mode than append."""
         return batch_writer(self._to_write, schema, overwrite)
 

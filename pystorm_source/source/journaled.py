@@ -18,13 +18,13 @@ from pystorm_source.spark.versions import arrow_schema
 
 PERMITS = 100_000
 """Tuples that a micro-batch admits from a spout without offsets if ``maxOffsetsPerTrigger`` does not say. Too large:
-a micro-batch ends by its target alone. Too small: a quick spout waits for the next one."""
+only its target ends a micro-batch. Too small: a quick spout waits for the next one."""
 
 
 def journaled(plan: Plan, options: SourceOptions, journal: JournalOptions) -> Plan:
     """``plan`` with a ``JournaledSpout`` around each spout without offsets.
 
-    Raises SchemaError for types that are none.
+    Raises SchemaError for unknown types.
     """
     components = tuple(
         component if not component.is_spout or component.is_partitioned else _wrapped(component, options, journal)

@@ -1,4 +1,4 @@
-"""A topology as a format of its own: registered by value, so that classes of a notebook or script go along."""
+"""Registers a topology as a format, by value, so that classes of a notebook or script go along."""
 
 import functools
 import re
@@ -30,7 +30,7 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
     """Makes ``topology`` a format of this session, for ``spark.readStream.format(name)``; if it begins with an
     ``Input``, for ``df.writeStream.format(name)``.
 
-    Registering again, as a notebook cell that is run again does, replaces the former; running queries keep theirs.
+    Registering again, for example by rerunning a notebook cell, replaces the format; running queries keep theirs.
 
     Trap: classes of ``__main__`` travel by value, others by reference: their module must be importable where Spark's
     Python runs.
@@ -106,7 +106,7 @@ def checked(
 ) -> ReadRequest:
     """The request that Spark will make. No component is made."""
     request = ReadRequest.of(texts, name, plan)
-    if hasattr(spark, "_jsc"):  # else the driver, and its files, are elsewhere
+    if hasattr(spark, "_jsc"):  # otherwise the driver, and its files, are elsewhere
         request.check_here()
     if schema is None:
         request.rows.schema()
@@ -133,8 +133,8 @@ def _source_of(plan: Plan, name: str) -> type[PystormDataSource]:
 
 
 class _TravellingPlan:
-    """A class attribute that is the plan: unpickled when it is asked for, so that a module which is missing there is an
-    error of ours, not one of Spark's unpickling."""
+    """A class attribute that is the plan: unpickled on access, so that a missing module raises our error instead of
+    failing in Spark's unpickling."""
 
     def __init__(self, made: bytes):
         self._made = made
@@ -145,8 +145,8 @@ class _TravellingPlan:
 
 
 class _Registered(PystormDataSource):
-    """Base of the sources of registered topologies. Behind ``.load()`` the request has the plan: instances travel
-    without that of their class, as one goes along with every task."""
+    """Base of the sources of registered topologies. After ``.load()`` the request has the plan, so instances travel
+    without their class's copy of it: one goes along with every task."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _arrived, (self.format_name, self.request)

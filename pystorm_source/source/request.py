@@ -32,8 +32,8 @@ from pystorm_source.spark.rows import Rows
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """``source`` is the name of the format. ``max_trigger_delay`` is in seconds. ``for_batches``: keys that say where a
-    batch read ends and were given, with their values."""
+    """``source`` is the name of the format. ``max_trigger_delay`` is in seconds. ``for_batches``: the given
+    keys that say where a batch read ends, with their values."""
 
     source: str
     plan: Plan
@@ -46,7 +46,7 @@ class ReadRequest:
 
     @classmethod
     def of(cls, given: Mapping[str, str], source: str = "pystorm", plan: Plan | None = None) -> "ReadRequest":
-        """Reads options as Spark gives them (lower-cased keys, str values). ``plan``: that of a registered topology.
+        """Reads options as Spark gives them (lower-cased keys, str values). ``plan``: a registered topology's.
 
         Raises OptionError, TopologyError or SchemaError with key, value and remedy.
         """
@@ -101,7 +101,7 @@ class ReadRequest:
 
     @cached_property
     def fingerprint(self) -> str:
-        """That of the plan as this process has it."""
+        """The fingerprint of the plan in this process."""
         return fingerprint(self.plan)
 
     @property
@@ -112,7 +112,7 @@ class ReadRequest:
         return Rows(self.plan, self.options)
 
     def check_here(self) -> None:
-        """Asks the spouts, on the driver's machine, whether what they are to read can be there. Raises OptionError."""
+        """Asks the spouts, on the driver's machine, whether their input can exist here. Raises OptionError."""
         for component in self.plan.spouts:
             check = getattr(component.cls, "_pystorm_check_here", None)
             if check is not None:
@@ -192,7 +192,7 @@ class ReadRequest:
         self._check_apart()
 
     def _check_apart(self) -> None:
-        """That no two spouts have the values that one alone may have, such as the name of a session."""
+        """Raises OptionError if two spouts share a value that must be unique, such as the name of a session."""
         known: dict[tuple[Any, ...], str] = {}
         for spout in self.plan.spouts:
             keys: tuple[str, ...] = getattr(spout.cls, "_pystorm_apart", ())
@@ -207,7 +207,7 @@ class ReadRequest:
 
 
 class _Fields:
-    """A request on its way: its fields alone; the receiver derives the rest."""
+    """A request in transit: only its fields; the receiver derives the rest."""
 
     def __init__(self, values: tuple[Any, ...]):
         self._values = values

@@ -3,7 +3,7 @@
 ::
 
     driver   plan_options, input_columns      a topology under the options of a door; the columns of its rows
-             rows, crossing_rows, ddl         its columns, as Spark's types
+             rows, crossing_rows, ddl         its columns in Spark's types
              hold                             a job's queries plan no further micro-batch
     between  interned, cached_functions       what each task gets, pickled and unpickled once
     task     input_feed, read_ahead           what an Input reads

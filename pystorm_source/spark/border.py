@@ -1,8 +1,8 @@
 """The border to Spark: an error that crosses it says what its user needs, first and without frames of this package.
 
-Spark's Python processes send the driver a text: the traceback down to the error, its causes and its message, or the
-message and its notes alone if SPARK_HIDE_TRACEBACK is set, as Spark does for ``pyspark.udf.hideTraceback.enabled``. The
-JVM prints that text once for each of its layers, four times for a streaming query: it has to be short.
+Spark's Python processes send the driver a text: the traceback down to the error, its causes and its message, or only
+the message and its notes if SPARK_HIDE_TRACEBACK is set, which Spark does for ``pyspark.udf.hideTraceback.enabled``.
+The JVM prints that text once for each of its layers, four times for a streaming query: it must be short.
 """
 
 import os
@@ -17,15 +17,15 @@ from pystorm_source.errors.user_frames import users_traceback
 
 HIDE = "SPARK_HIDE_TRACEBACK"
 LOCALS = "SPARK_TRACEBACK_WITH_LOCALS"
-"""Has Spark print the local variables of frames, too: those of this package hold options with their secrets."""
+"""Makes Spark print the local variables of frames, too: frames of this package have options with their secrets."""
 
 
 @contextmanager
 def spark_border() -> Iterator[None]:
-    """Around all that Spark calls; also a decorator. Errors of this package leave with what concerns the user: a
+    """Wraps all that Spark calls; also a decorator. Errors of this package leave with what concerns the user: a
     TupleFailed with its FailureBlock, the others with their message and the user's frames, if any.
 
-    A fault of this package leaves with its whole traceback, but without local variables.
+    A fault of this package leaves with its full traceback, but without local variables.
     """
     try:
         yield

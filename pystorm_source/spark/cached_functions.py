@@ -11,7 +11,7 @@ def travel_by_value() -> None:
     """From now on Spark's pickler takes such functions along, without what they have cached.
 
     Workaround: cloudpickle (3.1) pickles the object that lru_cache makes by its name in ``__main__``, which no process
-    of an executor has: ``Can't get attribute`` there. Plain pickle, which others use, is left alone.
+    of an executor has: ``Can't get attribute`` there. Plain pickle, which others use, stays as it is.
     """
     cloudpickle.CloudPickler.dispatch_table[functools._lru_cache_wrapper] = _reduced
 

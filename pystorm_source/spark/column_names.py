@@ -1,4 +1,4 @@
-"""Columns found by name as Spark finds them: as the name is written, or else whatever its case."""
+"""Finds columns by name like Spark: spelled exactly, otherwise in any case."""
 
 from collections.abc import Iterable
 
@@ -15,15 +15,15 @@ class ColumnNames:
             self._lowered.setdefault(name.lower(), []).append(place)
 
     def places_of(self, name: str) -> list[int]:
-        """Where that name stands among them, in order; empty if nowhere."""
+        """The places of that name among them, in order; empty if it is missing."""
         return list(self._exact.get(name) or self._lowered.get(name.lower()) or [])
 
     def match(self, name: str) -> str:
-        """The first one that is meant. Raises KeyError if there is none."""
+        """The first one that is meant. Raises KeyError if there is no such column."""
         for place in self.places_of(name):
             return self._names[place]
         raise KeyError(name)
 
     def is_twice(self, name: str) -> bool:
-        """Whether exactly that name is there more than once."""
+        """Whether exactly that name occurs more than once."""
         return len(self._exact.get(name, ())) > 1

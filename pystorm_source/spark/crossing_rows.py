@@ -11,10 +11,10 @@ from pystorm_source.spark.versions import arrow_schema
 from pystorm_source.worker.output import OutputPlan, ViewPlan
 
 NUMBER = "_pystorm_stream"
-"""The column with the number of the row's stream, which is there if there are several."""
+"""The column with the number of the row's stream, added only if there are several."""
 OF_THE_SHUFFLE = ("_pystorm_entry", "_pystorm_at", "_pystorm_copy")
-"""Columns that a crossing adds for a while: the entry that a row goes to, what decides over its task, and both of each
-copy of a row."""
+"""Columns that rows have only during the shuffle: the entry that a row goes to, what decides on its task, and both of
+each copy of a row."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class CrossingRows:
 
     @classmethod
     def of(cls, plan: Plan, batch_rows: int) -> Self:
-        """Of what leaves a stage. ``batch_rows``: option output.batch.rows. Raises SchemaError for a type that is
-        none."""
+        """The rows that leave a stage. ``batch_rows``: option output.batch.rows. Raises SchemaError for an unknown
+        type."""
         columns: list[StructField] = []
         known: dict[tuple[str, DataType], int] = {}
         places = []
@@ -63,11 +63,11 @@ class CrossingRows:
         return [self.columns[place].name for place in self.places[number]]
 
     def schema(self) -> StructType:
-        """Of the DataFrame between the two stages."""
+        """The schema of the DataFrame between the two stages."""
         return StructType(list(self.columns))
 
     def output(self, schema: StructType | None = None) -> OutputPlan:
-        """How a task makes them. ``schema``: none but their own."""
+        """How a task makes them. ``schema``: no other than theirs."""
         number_column = len(self.columns) - 1 if self.has_number else -1
         views = tuple(
             ViewPlan(component, stream, self.places[number], number_column=number_column, number=number)

@@ -1,4 +1,4 @@
-"""Spark's type names, read without a JVM: the process that builds a data source has none."""
+"""Reads Spark's type names without a JVM, because the process that builds a data source does not have one."""
 
 from collections.abc import Iterable
 from typing import cast

@@ -5,13 +5,13 @@ A sink has commits, so that a retried task leaves no doubles::
     task:    .<write>-<batch>-part-00003.<attempt>.tmp ── in its commit message ──► driver
     commit:  <write>-<batch>-part-00003.jsonl
 
-``write`` names the write whose commit that is, and a commit touches no file of another one. A stream's sink writes a
-micro-batch once, so the query is its name, and a commit replaces what an earlier one of the same micro-batch has left.
-``df.write`` has a name of its own each time: inside of ``foreachBatch`` a micro-batch may have any number of them, each
-with the query and the micro-batch of the stream.
+``write`` names the write whose commit that is, and a commit never touches another write's files. A stream's sink writes
+a micro-batch once, so the query is its name, and a commit replaces what an earlier one of the same micro-batch left.
+``df.write`` gets a new name each time: inside ``foreachBatch`` a micro-batch may have any number of them, each with the
+query and the micro-batch of the stream.
 
-Others have no commit: an attempt that comes to its end renames its file itself, and each attempt has a name of its
-own::
+Other writers have no commit: an attempt that reaches its end renames its file itself, and no two attempts use the same
+name::
 
     task:    .rows-<query>-<batch>-part-00003.<attempt>.tmp ──► rows-<query>-<batch>-part-00003-<attempt>.jsonl
 
@@ -40,7 +40,7 @@ from pystorm_source.worker.worker import Worker
 
 
 def stem_of(query: str, batch: int) -> str:
-    """The begin of the names of a write's files. ``query``: its id, or the name of a batch write."""
+    """The start of the names of a write's files. ``query``: its id, or the name of a batch write."""
     return f"{query}-{batch:010}-"
 
 
@@ -68,8 +68,8 @@ NO_LETTERS = LetterFolder()
 
 
 class DeadLetterFile:
-    """That of one task, made with its first row; for its user alone, and the folder's group. ``stem``: the begin of its
-    name; ``query``, ``batch``: what its lines say. Its methods raise OptionError if the disk takes no more."""
+    """The file of one task, made with its first row; only its user and the folder's group can read it. ``stem``: the
+    start of its name; ``query``, ``batch``: what its lines say. Its methods raise OptionError if they cannot write."""
 
     def __init__(self, folder: LetterFolder, stem: str, query: str, batch: int, partition: str):
         self._folder = Path(folder.path)
@@ -81,7 +81,7 @@ class DeadLetterFile:
 
     @property
     def name(self) -> str:
-        """Of the temporary file; empty if there is none."""
+        """The name of the temporary file; empty if there is no file."""
         return self._name if self._file is not None else ""
 
     def write(self, rows: pa.RecordBatch) -> None:
@@ -100,7 +100,7 @@ class DeadLetterFile:
             self._file.write(json.dumps({**row, **self._place}, default=_text) + "\n")
 
     def close(self) -> None:
-        """All of it is on the disk."""
+        """Writes all of it to the disk."""
         if self._file is not None:
             with _written(self._folder, f"dead letters, the last one of component {self._component!r},"):
                 self._file.flush()
@@ -115,9 +115,9 @@ class DeadLetterFile:
                 (self._folder / self._name).replace(self._folder / f"{stem}-{attempt}.jsonl")
 
     def remove(self) -> None:
-        """The task has failed."""
+        """Removes the file of a failed task."""
         if self._file is not None:
-            with suppress(OSError):  # a full disk: what is left in the buffer is not to be written
+            with suppress(OSError):  # a full disk: what is left in the buffer need not be written
                 self._file.close()
             with suppress(OSError):
                 (self._folder / self._name).unlink()
@@ -125,7 +125,7 @@ class DeadLetterFile:
 
 @contextmanager
 def _written(folder: Path, what: str) -> Iterator[None]:
-    """Raises OptionError in the place of OSError."""
+    """Raises OptionError instead of OSError."""
     try:
         yield
     except OSError as error:
@@ -139,11 +139,11 @@ def _written(folder: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def letters_kept(worker: Worker, folder: LetterFolder, run: str) -> Iterator[None]:
-    """The worker's dead letters go into a file in ``folder``, which has its name if the block comes to its end, and is
-    removed if not. ``run``: stands for the query in its name, outside of a stream. Empty ``folder``: they go where they
-    ever go.
+    """Writes the worker's dead letters into a file in ``folder``. The file gets its name if the block reaches its end,
+    and is removed otherwise. ``run``: takes the query's place in its name, outside of a stream. Empty ``folder``: dead
+    letters go where they always go.
 
-    Raises OptionError if the disk takes no more.
+    Raises OptionError if the file cannot be written.
     """
     if not folder:
         yield
@@ -151,14 +151,14 @@ def letters_kept(worker: Worker, folder: LetterFolder, run: str) -> Iterator[Non
     task = TaskContext.get()
     query = QueryBatch.of(task)
     name, batch = (run, 0) if query is None else (query.query, query.batch)
-    # Not as a sink's begin: of the same query and folder that removes all that are not its own.
+    # Not like a sink's names: a sink of the same query and folder removes all of these that are not its own.
     stem = f"rows-{stem_of(name, batch)}"
     file = DeadLetterFile(folder, stem, name, batch, str(task.partitionId()) if task is not None else "0")
     lock = threading.Lock()
     is_open = True
 
     def keep(row: tuple[Any, ...]) -> None:
-        with lock:  # a spout has a thread of its own under topology.scheduler=threads
+        with lock:  # a spout has its own thread under topology.scheduler=threads
             if is_open:
                 file.append(dict(zip(DEAD_LETTER.fields, row, strict=True)))
 
@@ -177,8 +177,8 @@ def letters_kept(worker: Worker, folder: LetterFolder, run: str) -> Iterator[Non
 
 
 def move_all(folder: str, stem: str, names: Iterable[str]) -> None:
-    """Driver. Gives the temporary files of a write their names, and removes others of it, whose names begin with
-    ``stem``. May come again: the last call counts. Raises OptionError if that fails."""
+    """Driver. Gives the temporary files of a write their names, and removes its other files, whose names begin
+    with ``stem``. May be called again: the last call counts. Raises OptionError if that fails."""
     place = Path(folder)
     if not place.is_dir():
         return

@@ -34,7 +34,7 @@ def columns_of(schema: StructType, rows_of: ComponentPlan, door: str = "apply()"
 def declared_schema(
     rows_of: ComponentPlan, why: str = "in a query function of a pipeline Spark tells no columns"
 ) -> StructType:
-    """The Input's columns as it declares them. Raises SchemaError if it leaves a type open, with ``why`` they count."""
+    """The Input's columns as it declares them. Raises SchemaError, with ``why``, if it leaves a type open."""
     stream = rows_of.stream("default")
     fields = []
     for name, ddl in zip(stream.fields, stream.types, strict=True):
@@ -72,7 +72,7 @@ def _column(
 
 
 def places_of(name: str, names: Sequence[str]) -> list[int]:
-    """Where that name stands among the columns': as it is written, or else whatever its case, as Spark finds it."""
+    """The places of that name among the columns: spelled exactly, otherwise in any case, like Spark."""
     return ColumnNames(names).places_of(name)
 
 
@@ -86,7 +86,7 @@ def types_of(rows_of: ComponentPlan) -> tuple[tuple[str, pa.DataType | None], ..
 
 
 def refuse_sources_own(asked: Mapping[str, str], taken: Collection[str], taker: str) -> None:
-    """Raises OptionError for an option that only sources take. ``taken``: keys of theirs that ``taker`` takes, too."""
+    """Raises OptionError for an option that only sources take. ``taken``: sources' keys that ``taker`` takes, too."""
     kept = {key.lower() for key in taken}
     others = {key.lower() for table in (SourceOptions, JournalOptions) for key in fields_of(table)} - kept
     for key, value in asked.items():

@@ -1,4 +1,4 @@
-"""What an Input reads in a task of Spark's, and where that task stands."""
+"""What an Input reads in a task of Spark's, and the place of that task in the query."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ class InputFeed:
 
     ``batches``: Spark's; a thread reads them ahead between ``start`` and ``close``. ``columns``: names of its fields
     and their Arrow types, None for any. ``took``: gets each batch as Spark gave it and returns the Input's columns of
-    it; None if it has these alone.
+    it; None if it has only these.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ def fed(
     reader: Reader,
     key_of: Callable[[int], str] | None = None,
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The rows that the worker makes of what the feeds, by Input, give. At the end of the block the reader's thread has
+    """Yields the rows that the worker makes from the feeds, by Input. At the end of the block the reader's thread has
     ended. ``key_of``: the user's own key of an input row.
 
-    Raises ArgumentError if a bolt was refused a key that another use would have, whatever it made of that: the rows
-    that it has failed for it are not to be dropped.
+    Raises ArgumentError if a bolt was refused a key that another use would have, even if the bolt caught that: the rows
+    that it has failed for it must not be dropped.
     """
     worker.place.prefix, worker.place.key_of = place.keys, key_of
     is_cut = any(spout.origin is not None for spout in worker.plan.spouts)
@@ -123,7 +123,7 @@ BEHIND_CUT = "rows that have crossed a cut of scope='cluster' come in any order 
 
 
 class PlaceOfTask(NamedTuple):
-    """``run``: what a worker stays warm for; ``keys``: what is in front of a row's key; ``partition``: its name;
+    """``run``: what a worker stays warm for; ``keys``: how a row's key begins; ``partition``: its name;
     ``refused``: why a row has no key, unless the user names columns; empty if it has."""
 
     run: str
@@ -135,12 +135,12 @@ class PlaceOfTask(NamedTuple):
 def place_of_task(
     topology: str, applied: str, batch_id: int | None = None, use: str = "", refused_in_stream: str = ""
 ) -> PlaceOfTask:
-    """Where this task stands. A stream's worker stays warm between its micro-batches, a batch query's between the tasks
-    of a stage: a second action finds no state of the first.
+    """Returns the place of this task. A stream's worker stays warm between its micro-batches, a batch query's between
+    the tasks of a stage: a second action finds no state of the first.
 
-    ``applied``: differs for each use of the topology; ``batch_id``: the user's, where Spark tells tasks none. ``use``:
-    the user's name of this use. ``refused_in_stream``: why rows have no key if this is a task of a stream: two uses
-    would have the same.
+    ``applied``: differs for each use of the topology; ``batch_id``: the user's, used if Spark gives tasks no number.
+    ``use``: the user's name of this use. ``refused_in_stream``: why rows have no key if this is a task of a stream: two
+    uses would have the same.
     """
     context = TaskContext.get()
     if context is None:

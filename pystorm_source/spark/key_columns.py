@@ -12,8 +12,8 @@ from pystorm_source.worker.json_text import json_text
 
 
 class KeyColumns:
-    """Of one task of a sink, whose rows go nowhere: what it has read and may still be asked for. Offsets count its
-    rows, as the Input's do. ``inputs``: the number of the Input's columns, which stand in front of the key's."""
+    """What one task of a sink, whose rows go nowhere, has read and may still be asked for. Offsets count its rows, like
+    the Input's. ``inputs``: the number of the Input's columns, which come before the key's."""
 
     def __init__(self, inputs: int, spout: SpoutExecutor):
         self._inputs = inputs
@@ -22,7 +22,7 @@ class KeyColumns:
         self._read = 0
 
     def took(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Remembers the next batch of Spark's, in a turn of the Input. Returns the Input's columns of it."""
+        """Remembers Spark's next batch, in a turn of the Input. Returns the Input's columns of it."""
         emitted, lowest = self._spout.instance._offset, self._spout.lowest_offset
         lowest = emitted if lowest < 0 else min(emitted, lowest)
         while len(self._waiting) > 1 and self._waiting[1][0] <= lowest:
@@ -33,13 +33,13 @@ class KeyColumns:
         return batch.select(columns[: self._inputs])
 
     def key(self, offset: int) -> str:
-        """The values of the key's columns in that input row, whose tuple tree is open, as a JSON array."""
+        """Returns the values of the key's columns in that input row, whose tuple tree is open: a JSON array."""
         return key_at(self._waiting, offset)
 
 
 def key_at(waiting: Iterable[tuple[int, pa.RecordBatch]], offset: int, behind: int = 0) -> str:
-    """The values of an input row, as a JSON array. ``waiting``: batches with the offset of their first row, in order;
-    ``behind``: columns in front of the key's."""
+    """Returns the values of an input row: a JSON array. ``waiting``: batches with the offset of their first row, in
+    order; ``behind``: columns in front of the key's."""
     known = list(waiting)
     start, batch = known[bisect_right(known, offset, key=itemgetter(0)) - 1]
     return json_text(tuple(column[offset - start].as_py() for column in batch.columns[behind:]))

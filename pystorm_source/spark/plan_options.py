@@ -131,8 +131,8 @@ def letters_on(given: Mapping[str, str], options: SourceOptions) -> dict[str, st
 
 
 def in_its_environment(plan: Plan, is_cut: bool = False) -> tuple[Plan, tuple[tuple[str, Any], ...]]:
-    """The plan of the environment that it names, checked, and what ``_declared`` finds in it. ``is_cut``: it will be,
-    where spouts are to meet.
+    """The plan of the environment that it names, checked, and what ``_declared`` finds in it. ``is_cut``: it will be
+    cut where spouts must meet.
 
     Raises OptionError or TopologyError.
     """

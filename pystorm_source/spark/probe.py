@@ -1,7 +1,7 @@
 """Probes a Python interpreter for Spark: this file is run with it and prints one JSON object.
 
 ``python probe.py``, in the folder and with the environment that Spark's own processes have. Imports nothing of this
-package, for the probed interpreter may not have it; a missing module is an answer, never an exception. An old
+package, because the probed interpreter may not have it; a missing module is an answer, never an exception. An old
 interpreter must be recognised by its version, not by a syntax error: so nothing here is newer than Python 3.7.
 """
 
@@ -71,10 +71,10 @@ def _core_error() -> str | None:
 
 
 def _look_up(name: str) -> dict[str, str | None]:
-    """Imports one ``pyspark_*`` module apart, as it may do anything.
+    """Imports one ``pyspark_*`` module in a separate process, because it may do anything.
 
     ``source`` is the name of the data source in it, ``error`` the exception that would end Spark's look-up, and
-    ``reason`` why our own module holds a stand-in only.
+    ``reason`` why our own module has only a placeholder.
     """
     code = _LOOK_UP.format(path=sys.path, name=name)
     found: dict[str, str | None] = {"source": None, "error": None, "reason": None}

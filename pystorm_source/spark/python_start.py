@@ -14,7 +14,7 @@ MOST_SECONDS = 60
 
 
 def seconds_to_start(program: str, path: str) -> float | None:
-    """Blocking, until ``program`` has imported Spark's runner, with ``path`` first on PYTHONPATH as for Spark.
+    """Blocks until ``program`` has imported Spark's runner, with ``path`` first on PYTHONPATH as for Spark.
 
     None if it cannot, or takes longer than a minute.
     """

@@ -19,7 +19,7 @@ class QueryBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @classmethod
     def of(cls, task: TaskContext | None) -> "QueryBatch | None":
-        """That of a task; None outside of a streaming query."""
+        """The micro-batch of a task; None outside of a streaming query."""
         if task is None:
             return None
         query, run, batch = map(task.getLocalProperty, ("sql.streaming.queryId", "spark.jobGroup.id", _BATCH))

@@ -20,11 +20,11 @@ MOST_ROWS = 65_536
 waits for Spark between two batches (10,000 rows each by default)."""
 
 MOST_BYTES = 32 << 20
-"""Bytes that wait, as MOST_ROWS. One batch may always wait, however large it is."""
+"""Bytes that wait, like MOST_ROWS. One batch may always wait, however large it is."""
 
 CLOSE_SECONDS = 5.0
 """How long a broken-off task waits for its thread. Too short: a thread reads on beside the next task. Too long: an
-error is told only when a slow DataFrame above gives its next batch. Spark ends this process after an error."""
+error is reported only when a slow DataFrame above gives its next batch. Spark ends this process after an error."""
 
 
 class ReadAhead:
@@ -48,7 +48,7 @@ class ReadAhead:
     def take(self) -> pa.RecordBatch | None:
         """Non-blocking. The next batch; NOTHING_NOW if it has not come yet; None at the end.
 
-        Raises what the iterator has raised, behind the batches that it gave before.
+        Raises what the iterator has raised, after the batches that it gave before.
         """
         with self._changed:
             if self._waiting:
@@ -65,7 +65,7 @@ class ReadAhead:
         return None
 
     def close(self) -> None:
-        """Blocking, until the thread has ended, at most CLOSE_SECONDS if it is inside of ``next()``."""
+        """Blocks until the thread has ended, at most CLOSE_SECONDS if it is inside ``next()``."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -85,7 +85,7 @@ class ReadAhead:
                 self._ended = True
 
     def _put(self, batch: pa.RecordBatch) -> bool:
-        """Waits for room; False if none is taken any more."""
+        """Waits for room; False if no more batches are taken."""
         size = batch.nbytes
         with self._changed:
             while self._waiting and not self._closed and not self._fits(batch.num_rows, size):

@@ -33,7 +33,7 @@ METADATA: dict[str, DataType] = {
 
 
 class Open(NamedTuple):
-    """An open stream: declared by a component, subscribed to by none."""
+    """An open stream: a component declares it, and no bolt subscribes to it."""
 
     component: ComponentPlan
     stream: Stream
@@ -45,7 +45,7 @@ class Open(NamedTuple):
 class Rows:
     """The rows that a plan gives under these options.
 
-    Raises OptionError if the options pick no stream, or none clearly, SchemaError if a declared type is none, or
+    Raises OptionError if the options pick no stream, or are ambiguous, SchemaError if a declared type is unknown, or
     fields of one name have two types.
     """
 
@@ -214,7 +214,7 @@ def _check_no_bolt_takes_letters(plan: Plan, folder: str) -> None:
 
 
 def _check_dead_letters_read(streams: tuple[Open, ...], ordinary: tuple[Open, ...]) -> None:
-    """They are no stream that a topology had already, so they are taken for none; but they must not get lost."""
+    """Raises OptionError if dead letters would get lost: without an option, they do not count as an open stream."""
     if ordinary and len(ordinary) < len(streams):
         unread = next(each for each in streams if each not in ordinary)
         raise OptionError(

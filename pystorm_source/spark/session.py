@@ -36,7 +36,7 @@ def local_session(name: str, log: Path, cores: str = "*") -> SparkSession:
 
 @contextmanager
 def stderr_to(path: Path) -> Iterator[None]:
-    """What this process and those that it starts meanwhile write to stderr is appended to the file."""
+    """Appends to the file what this process, and processes that it starts in the block, write to stderr."""
     sys.stderr.flush()
     kept = os.dup(2)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

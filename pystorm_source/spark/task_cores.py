@@ -13,8 +13,8 @@ _said: set[str] = set()
 
 
 def advise_of_cores(plan: Plan) -> None:
-    """Warns, once for each topology in a process, if the task at work has fewer cores than processes of bolts. Where
-    each task has a process of its own (spark.python.worker.reuse=false), the first of a query says it for all."""
+    """Warns, once for each topology in a process, if the task at work has fewer cores than processes of bolts. If each
+    task has its own process (spark.python.worker.reuse=false), only the first task of a query warns."""
     placed = {each.name: min(each.processes, len(each.tasks)) for each in plan.components if each.processes}
     if not placed or plan.name in _said:
         return

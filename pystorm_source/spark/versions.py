@@ -28,7 +28,7 @@ else:
     except ImportError:  # before 4.2
 
         class SupportsTriggerAvailableNow:
-            """Stands in for Spark's mixin if there is none."""
+            """Stands in for Spark's mixin if Spark lacks it."""
 
 
 __all__ = [
@@ -68,7 +68,7 @@ def check_source_name(name: Any) -> None:
 
 
 def named_reader(reader: Any, name: str | None) -> Any:
-    """The stream reader with that name of its source. Raises ArgumentError if this Spark has none."""
+    """Returns the stream reader with that name of its source. Raises ArgumentError if this Spark has no such names."""
     if name is None:
         return reader
     if not hasattr(reader, "name"):
@@ -83,8 +83,8 @@ def named_reader(reader: Any, name: str | None) -> Any:
 def default_read_limit(
     most: int | None, least: int | None, per_partition: int | None, controlled: bool = False
 ) -> "ReadLimit":
-    """The one ReadLimit that stands for up to three limits of ours (4.2 and later; Spark takes no more than one), and
-    for a controller's budget (``controlled``).
+    """Returns the one ReadLimit that stands for up to three of our limits (4.2 and later; Spark takes no more than
+    one), and for a controller's budget (``controlled``).
 
     Not ReadAllAvailable if there is a limit: Spark uses that for a trigger that lifts all limits.
     """
@@ -113,8 +113,8 @@ def is_shuffled(df: "DataFrame") -> bool:
 
 
 def schema_of(df: "DataFrame") -> StructType | None:
-    """The columns of a DataFrame; None in a query function of a declarative pipeline, where Spark tells none. Raises
-    what Spark raises of a wrong DataFrame."""
+    """The columns of a DataFrame; None in a query function of a declarative pipeline, where Spark does not tell them.
+    Raises what Spark raises for a wrong DataFrame."""
     try:
         return df.schema
     except Exception as error:
@@ -125,7 +125,7 @@ def schema_of(df: "DataFrame") -> StructType | None:
 
 def may_stream(df: "DataFrame") -> bool:
     """Whether it is a stream, or Spark does not tell: in a query function of a declarative pipeline. Raises what Spark
-    raises of a wrong DataFrame."""
+    raises for a wrong DataFrame."""
     try:
         return bool(df.isStreaming)
     except Exception as error:
@@ -139,9 +139,9 @@ def _tells_nothing(error: Exception) -> bool:
 
 
 def with_schema(df: "DataFrame", schema: StructType) -> "DataFrame":
-    """The DataFrame, which does not ask Spark for its columns any more: a query function of a pipeline must not.
+    """The DataFrame, which no longer asks Spark for its columns: a query function of a pipeline must not.
 
-    Workaround: 4.1 to 4.3 ask for them in ``mapInArrow``, which needs them for nothing: Spark checks them later.
+    Workaround: 4.1 to 4.3 ask for them in ``mapInArrow``, which does not need them: Spark checks them later.
     """
     df._cached_schema = schema  # type: ignore[attr-defined]
     return df
@@ -154,8 +154,8 @@ def map_in_arrow(
 ) -> "DataFrame":
     """``df.mapInArrow(function, schema)`` that needs no pandas in a classic session.
 
-    Workaround: PySpark (4.0 to 4.3) makes its function by ``pandas_udf``, which asks for pandas on the driver, and uses
-    none.
+    Workaround: PySpark (4.0 to 4.3) makes its function with ``pandas_udf``, which requires pandas on the driver and
+    does not use it.
     """
     if not hasattr(df, "_jdf"):  # Spark Connect, whose client has pandas
         return df.mapInArrow(function, schema)
@@ -167,7 +167,7 @@ def map_in_arrow(
 
 
 def _of_all_columns(df: "DataFrame", function: Any, schema: StructType | str, kind: int) -> Any:
-    """The column that a function of Python makes of all columns, made without ``pandas_udf``. ``kind``: PySpark's
+    """The column that a Python function makes from all columns, built without ``pandas_udf``. ``kind``: PySpark's
     evaluation type."""
     from pyspark.sql.udf import UserDefinedFunction
 
@@ -180,7 +180,7 @@ def quoted(name: str) -> str:
 
 
 def states_take_rows() -> bool:
-    """Whether ``transformWithState`` takes rows: 4.1 and later; before, it takes pandas' frames alone."""
+    """Whether ``transformWithState`` takes rows: 4.1 and later; before, it takes only pandas' frames."""
     return hasattr(GroupedData, "transformWithState")
 
 

@@ -28,7 +28,7 @@ def quick_python() -> str:
 
 
 def ensure_worker_python(wanted: str = "") -> dict[str, str]:
-    """Lets Spark run its Python processes with the interpreter of this one, unless the user has chosen another one.
+    """Makes Spark run its Python processes with this interpreter, unless the user has chosen another one.
 
     Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` to ``sys.executable`` if they are not set. Otherwise Spark
     would run ``python3`` of ``PATH``: often another version, without pyarrow, and the user only sees "Python worker
@@ -56,12 +56,12 @@ def ensure_worker_python(wanted: str = "") -> dict[str, str]:
 
 
 def is_default_python() -> bool:
-    """Whether ``PYSPARK_PYTHON`` is what ``ensure_worker_python`` has set for want of a choice."""
+    """Whether ``PYSPARK_PYTHON`` is what ``ensure_worker_python`` has set because the user chose nothing."""
     return _set_by_default is not None and os.environ.get("PYSPARK_PYTHON") == _set_by_default
 
 
 def use_this_python(spark: "SparkSession") -> None:
-    """If the user chose no Python and all runs on this machine, the session runs this one, as it starts quickest,
+    """If the user chose no Python and all runs on this machine, makes the session run this one, in its quickest form,
     instead of ``python3`` of PATH. ``prepare_spark()`` before the session is no choice: it cannot know the master."""
     ensure_worker_python()
     if not is_default_python():

@@ -27,14 +27,14 @@ _Id = tuple[Any, Receipt]  # key and receipt
 class MqttSpout(QueueSpout):
     """The messages of MQTT topics, by QoS 1. Needs ``journal.path``, and paho-mqtt on every executor.
 
-    The broker keeps a session for ``mqtt.client_id``, also while no task is connected. A message is acknowledged
+    The broker keeps a session for ``mqtt.client_id``, even while no task is connected. A message is acknowledged
     (PUBACK, in the order of receipt) when its row is in the journal; until then the broker delivers it again. MQTT has
     no ids: a message that is delivered again is known by its DUP flag, packet identifier, topic and payload, among the
     last ``mqtt.receive_maximum`` messages, which are all that a broker may deliver again.
 
-    Messages that were published with QoS 2 arrive with QoS 1. Those of QoS 0 are lost with a task that is killed.
-    Options are those of ``MqttOptions``. A subclass may leave out fields of ``outputs``, and declare ``payload string``
-    to have UTF-8 decoded; U+FFFD replaces invalid bytes.
+    Messages that were published with QoS 2 arrive with QoS 1. If a task is killed, it loses messages of QoS 0.
+    ``MqttOptions`` has the options. A subclass may leave out fields of ``outputs``, and declare ``payload string`` to
+    have UTF-8 decoded; U+FFFD replaces invalid bytes.
 
     Raises:
         OptionError: paho-mqtt is not installed, or an invalid option.

@@ -14,7 +14,7 @@ from pystorm_source.errors.packages import package
 from pystorm_source.spouts.mqtt_options import MqttOptions
 
 PAUSE_SECONDS = 1.0
-"""Until a broker that is down or busy is asked again. Less: it stays busy. More: a restart holds the query up."""
+"""Until a broker that is down or busy is asked again. Less: it stays busy. More: a restart delays the query."""
 CONNECT_SECONDS = 5.0
 """Less: a slow network looks like an outage. More: no bolt gets a turn meanwhile."""
 CLOSE_SECONDS = 1.0
@@ -61,12 +61,12 @@ class MqttConnection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the broker may have given it up, as it was not used for so long: a new one is worth a try at once."""
+        """Whether the broker may have dropped it because it was idle: then a new one is worth a try at once."""
         return time.monotonic() - self._used > self._options.keepalive
 
     def subscribe(self) -> None:
-        """In a session that is kept, too: filters may be new, and it may have none. The answer comes behind the
-        messages that were kept, and is checked then."""
+        """Subscribes, even in a kept session: filters may be new, or it may have no filters. The answer comes after the
+        kept messages, and is checked then."""
         if not self.has_session:
             self._log.warning(
                 "the broker has no session of %s yet, or no longer: messages that came before are not read",
@@ -95,7 +95,7 @@ class MqttConnection:
         if self.lost is not None:
             return False
         socket = self._client.socket()
-        # Of TLS, which is decrypted by record: the socket itself has nothing more then.
+        # TLS is decrypted by record: more may be pending although the socket itself is empty.
         if isinstance(socket, ssl.SSLSocket) and socket.pending():
             return True
         return bool(select.select((socket,), (), (), seconds)[0])
@@ -187,7 +187,7 @@ class MqttConnection:
             raise self.later(error) from None
 
     def _how(self) -> Any:
-        """Of a subscription: QoS 1; retained messages come if it is new."""
+        """Options of a subscription: QoS 1 and, with MQTT 5, retained messages only if it is new."""
         if not self._is_v5:
             return 1
         kind = package("paho.mqtt.subscribeoptions", "MqttSpout", "mqtt").SubscribeOptions

@@ -25,23 +25,26 @@ class MqttOptions(Options, frozen=True, kw_only=True):
     host: Annotated[str, Meta(min_length=1, description="Host of the broker.")] = msgspec.field(name="mqtt.host")
     topics: Annotated[
         str,
-        Meta(description="Topic filters, separated by commas, with wildcards; $share/group/topic shares a topic."),
+        Meta(
+            description="Topic filters, separated by commas; wildcards are allowed, and $share/group/topic shares a "
+            "topic."
+        ),
     ] = msgspec.field(name="mqtt.topics")
     client_id: Annotated[
         str,
         Meta(
             min_length=1,
-            description="Name of the session that the broker keeps for this spout: no other client may have it.",
+            description="Name of the session that the broker keeps for this spout; no other client may use it.",
         ),
     ] = msgspec.field(name="mqtt.client_id")
     port: Annotated[
         Annotated[int, Meta(ge=1, le=65_535)] | None,
-        Meta(description="Port of the broker. Without it 1883, or 8883 with TLS."),
+        Meta(description="Port of the broker. Unset: 1883, or 8883 with TLS."),
     ] = msgspec.field(name="mqtt.port", default=None)
     protocol: Annotated[Literal["5", "3.1.1"], Meta(description="Version of the MQTT protocol.")] = msgspec.field(
         name="mqtt.protocol", default="5"
     )
-    username: Annotated[str | None, Meta(description="User that signs in.")] = msgspec.field(
+    username: Annotated[str | None, Meta(description="User to sign in as.")] = msgspec.field(
         name="mqtt.username", default=None
     )
     password: Annotated[str | None, Meta(description="Password of this user.")] = msgspec.field(
@@ -56,24 +59,24 @@ class MqttOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=MOST_IN_FLIGHT,
-            description="Messages that the broker sends before the first of them is acknowledged, and those that are "
-            "remembered. It bounds a micro-batch.",
+            description="Most messages that the broker sends without an acknowledgement, and number of messages that "
+            "are remembered. It bounds a micro-batch.",
         ),
     ] = msgspec.field(name="mqtt.receive_maximum", default=10_000)
     keepalive: Annotated[
-        int, Meta(ge=5, le=65_535, description="Seconds after which a broker gives up a client that is silent.")
+        int, Meta(ge=5, le=65_535, description="Seconds of silence after which a broker drops a client.")
     ] = msgspec.field(name="mqtt.keepalive", default=60)
-    tls: Annotated[bool, Meta(description="Whether TLS is used. A file of mqtt.tls.ca.file means true.")] = (
+    tls: Annotated[bool, Meta(description="Whether to use TLS. Setting mqtt.tls.ca.file implies true.")] = (
         msgspec.field(name="mqtt.tls", default=False)
     )
     tls_ca_file: Annotated[
-        str | None, Meta(description="File of certificates that the broker's is checked by. Without it the system's.")
+        str | None, Meta(description="File of certificates to check the broker's certificate. Unset: the system's.")
     ] = msgspec.field(name="mqtt.tls.ca.file", default=None)
-    tls_cert_file: Annotated[str | None, Meta(description="File of the client's own certificate.")] = msgspec.field(
+    tls_cert_file: Annotated[str | None, Meta(description="File with the client's certificate.")] = msgspec.field(
         name="mqtt.tls.cert.file", default=None
     )
     tls_key_file: Annotated[
-        str | None, Meta(description="File of its key. Without it the key is in the certificate's file.")
+        str | None, Meta(description="File with its key. Unset: the key is in the certificate's file.")
     ] = msgspec.field(name="mqtt.tls.key.file", default=None)
 
     def __post_init__(self) -> None:
@@ -84,7 +87,7 @@ class MqttOptions(Options, frozen=True, kw_only=True):
 
     @property
     def filters(self) -> list[str]:
-        """Those of ``mqtt.topics``."""
+        """Topic filters of ``mqtt.topics``."""
         return distinct(self.topics)
 
     @property

@@ -24,13 +24,13 @@ class Receipt(NamedTuple):
 
 
 class MqttSession:
-    """Raises OptionError if paho-mqtt is not installed, or a file of TLS cannot be read.
+    """Raises OptionError if paho-mqtt is not installed, or a TLS file cannot be read.
 
-    ``may_begin`` is asked when the broker has no session: packet identifiers begin anew. If not, none is begun, and
-    ``receive`` returns nothing.
+    If the broker has no session, packet identifiers start again, so ``may_begin`` is asked first. If it returns False,
+    no session begins, and ``receive`` returns nothing.
 
-    ``receive`` connects if it must, and raises as ``MqttConnection``. Acknowledgements leave in the order of receipt,
-    as MQTT asks for. Those of a connection that is lost are not sent: the broker delivers its messages again.
+    ``receive`` connects if it must, and raises as ``MqttConnection``. Acknowledgements are sent in the order of
+    receipt, as MQTT requires, and not after their connection is lost: the broker delivers its messages again.
     """
 
     def __init__(self, options: MqttOptions, logger: logging.Logger, may_begin: Callable[[], bool] = lambda: True):
@@ -44,7 +44,7 @@ class MqttSession:
         self.tls = tls_context("mqtt.tls", options) if options.has_tls else None
 
     def receive(self, count: int, seconds: float) -> list[Receipt]:
-        """Messages that are there, so many at most. If there are none, it waits so long for the first one."""
+        """Returns at most so many messages that are there. Waits at most so long for the first one."""
         connection = self._connection
         is_idle = connection is not None and connection.is_idle
         while True:

@@ -29,12 +29,12 @@ class NatsSpout(EitherWaySpout):
 
     A stream is a log: each message has a sequence, and the same range of sequences gives the same messages whenever it
     is read. So the driver plans ranges, tasks read them by consumers that acknowledge nothing, and no journal is
-    needed: Spark's checkpoint keeps the sequence. Messages that were deleted are gaps. Where messages were removed
-    from the begin of the stream before they were read, the query fails, or logs it with ``failOnDataLoss=false``.
+    needed: Spark's checkpoint keeps the sequence. Messages that were deleted are gaps. If messages were removed from
+    the start of the stream before they were read, the query fails, or logs it with ``failOnDataLoss=false``.
 
-    The stream is one partition, which ``minPartitions`` cuts; with ``subjects``, each of them is one. A stream that
-    was deleted and made anew is another partition. Options are those of ``NatsOptions``. A subclass may leave out
-    fields of ``outputs``, and declare ``data string`` to have UTF-8 decoded; U+FFFD replaces invalid bytes.
+    The stream is one partition, which ``minPartitions`` cuts; with ``subjects``, each subject is one. A stream that was
+    deleted and created again is another partition. ``NatsOptions`` has the options. A subclass may leave out fields of
+    ``outputs``, and declare ``data string`` to have UTF-8 decoded; U+FFFD replaces invalid bytes.
 
     Raises:
         OptionError: nats-py is not installed, or an invalid option.

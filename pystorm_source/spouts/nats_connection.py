@@ -16,17 +16,17 @@ from pystorm_source.spouts.nats_options import NatsOptions, shown
 from pystorm_source.spouts.tls_files import tls_context
 
 PAUSE_SECONDS = 1.0
-"""Until a cluster that is down or busy is asked again. Less: it stays busy. More: a restart holds the query up."""
+"""Until a cluster that is down or busy is asked again. Less: it stays busy. More: a restart delays the query."""
 CONNECT_SECONDS = 5
 CALL_SECONDS = 10
 """Less: a slow network looks like an outage. More: no bolt gets a turn while one call hangs."""
 ANSWER_SECONDS = 5
-"""Of one request, of which a call may make several."""
+"""Longest wait for one request; a call may make several."""
 STREAM_NOT_FOUND = 10059
 NO_MESSAGES = "404"
-"""Status of a request that finds none."""
+"""Status of a request that finds no messages."""
 _MOST_CONSUMERS = 10026
-"""Error of a stream that has as many consumers as it may: those of tasks that ended are forgotten soon."""
+"""Error of a stream that has as many consumers as it may: the server soon forgets consumers of ended tasks."""
 _FORBIDDEN = "permissions violation"
 _REFUSED = ("authorization", "authentication", _FORBIDDEN)
 _SLOW = "authentication timeout"
@@ -107,7 +107,7 @@ class NatsConnection:
 
         client = self._made()
         more = {"tls": self.tls} if self.tls is not None else {}
-        # No new connections of its own: the engine waits, while other spouts go on.
+        # The client must not reconnect: the engine waits, while other spouts go on.
         connecting = client.connect(
             options.addresses,
             name="pystorm",

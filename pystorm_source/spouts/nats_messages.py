@@ -13,21 +13,21 @@ from pystorm_source.errors import DataLossError
 from pystorm_source.spouts.nats_connection import ANSWER_SECONDS, STREAM_NOT_FOUND, NatsConnection
 
 PULL = 2000
-"""Messages of one request. Fewer: the way to the server weighs more. More: they leave the processor's cache."""
+"""Messages of one request. Fewer: more round trips. More: they leave the processor's cache."""
 PULL_BYTES = 8 << 20
-"""Of one request; a larger message is asked for alone."""
+"""Bytes of one request; a larger message gets a request to itself."""
 LEAST_BYTES = 64 << 10
-"""Of a request over a slow link. Less: more ways to the server. More: other answers wait behind it for too long."""
+"""Bytes of a request over a slow link. Less: more round trips. More: other answers wait behind it for too long."""
 IDLE_SECONDS = 60.0
-"""Until the server forgets a consumer. Less: each micro-batch of a slow query makes a new one. More: those of killed
-tasks stay there for longer."""
+"""Until the server forgets a consumer. Less: each micro-batch of a slow query makes a new one. More: consumers of
+killed tasks stay there for longer."""
 LAG_SECONDS = 0.2
 """Until a replica that lags behind its leader is asked again."""
 _OVER = ("404", "408")  # the status of a request that finds no more messages
 
 
 class NatsMessage(NamedTuple):
-    """One of a stream, and when it was stored there, in microseconds since 1970."""
+    """A message of a stream, and when it was stored there, in microseconds since 1970."""
 
     sequence: int
     micros: int
@@ -179,8 +179,8 @@ class NatsMessages:
         return found
 
     def _check(self, missing: int, end: int, is_over: bool) -> None:
-        """That sequences from ``missing`` on were deleted one by one, or have other subjects. ``is_over``: the
-        consumer has no more below ``end``. The stream's leader is asked: the consumer may be that of a replica."""
+        """Checks that sequences from ``missing`` on were deleted one by one, or have other subjects. ``is_over``: the
+        consumer has no more below ``end``. Asks the stream's leader, because the consumer may be on a replica."""
         state = self._connection.run(lambda _, js: js.stream_info(self._stream)).state
         if state.first_seq > missing:
             upto = min(state.first_seq, end)

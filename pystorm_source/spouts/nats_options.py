@@ -31,20 +31,23 @@ class NatsOptions(Options, frozen=True, kw_only=True):
     )
     subjects: Annotated[
         str,
-        Meta(description="Subjects to read, separated by commas, with wildcards: a partition each. Without it all."),
+        Meta(
+            description="Subjects to read, separated by commas; wildcards are allowed, and each subject is a "
+            "partition. Unset: all subjects."
+        ),
     ] = msgspec.field(name="nats.subjects", default="")
     start: Annotated[
         str,
         Meta(
-            description="Where a new query begins: a sequence, or the first message of a time such as "
-            "2026-01-31T12:00:00Z. Without it startingOffsets says."
+            description="Where a new query starts: at a sequence, or at the first message of a time such as "
+            "2026-01-31T12:00:00Z. Unset: startingOffsets decides."
         ),
     ] = msgspec.field(name="nats.start", default="")
-    user: Annotated[str | None, Meta(description="User that signs in.")] = msgspec.field(name="nats.user", default=None)
+    user: Annotated[str | None, Meta(description="User to sign in as.")] = msgspec.field(name="nats.user", default=None)
     password: Annotated[str | None, Meta(description="Password of this user.")] = msgspec.field(
         name="nats.password", default=None
     )
-    token: Annotated[str | None, Meta(description="Token that signs in.")] = msgspec.field(
+    token: Annotated[str | None, Meta(description="Token to sign in with.")] = msgspec.field(
         name="nats.token", default=None
     )
     creds: Annotated[
@@ -54,16 +57,16 @@ class NatsOptions(Options, frozen=True, kw_only=True):
         msgspec.field(name="nats.nkey", default=None)
     )
     tls_ca_file: Annotated[
-        str | None, Meta(description="File of certificates that the servers' are checked by. Without it the system's.")
+        str | None, Meta(description="File of certificates to check the servers' certificates. Unset: the system's.")
     ] = msgspec.field(name="nats.tls.ca.file", default=None)
-    tls_cert_file: Annotated[str | None, Meta(description="File of the client's own certificate.")] = msgspec.field(
+    tls_cert_file: Annotated[str | None, Meta(description="File with the client's certificate.")] = msgspec.field(
         name="nats.tls.cert.file", default=None
     )
     tls_key_file: Annotated[
-        str | None, Meta(description="File of its key. Without it the key is in the certificate's file.")
+        str | None, Meta(description="File with its key. Unset: the key is in the certificate's file.")
     ] = msgspec.field(name="nats.tls.key.file", default=None)
     fail_on_data_loss: Annotated[
-        bool, Meta(description="Whether messages that are gone unread fail the query (true) or are logged.")
+        bool, Meta(description="Whether messages that were lost unread fail the query (true) or are logged.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:
@@ -110,22 +113,22 @@ class NatsOptions(Options, frozen=True, kw_only=True):
 
     @property
     def addresses(self) -> list[str]:
-        """Those of ``nats.servers``."""
+        """Servers of ``nats.servers``."""
         return distinct(self.servers)
 
     @property
     def filters(self) -> list[str]:
-        """Those of ``nats.subjects``."""
+        """Subjects of ``nats.subjects``."""
         return distinct(self.subjects)
 
     @property
     def start_sequence(self) -> int | None:
-        """That of ``nats.start``; None if it is none."""
+        """The sequence in ``nats.start``; None if it is something else."""
         return int(self.start) if re.fullmatch(r"\d{1,18}", self.start) else None
 
     @property
     def start_time(self) -> datetime.datetime | None:
-        """That of ``nats.start``; None if it is none."""
+        """The time in ``nats.start``; None if it is something else, or lacks a zone."""
         try:
             found = datetime.datetime.fromisoformat(self.start)
         except ValueError:

@@ -1,8 +1,8 @@
 """A JetStream stream from the driver: its partitions, and the sequences that it has.
 
-A partition is called by its subject, or by the stream if no subjects are given. A stream that was deleted and made anew
-begins again at sequence 1: its partitions are called ``ORDERS 2`` then, so that the old ones have vanished. When the
-stream was made is remembered in the state of the snapshot.
+A partition has the name of its subject, or of the stream if no subjects are given. A stream that was deleted and
+created again begins at sequence 1. Its partitions are then called ``ORDERS 2``, so that the old ones have vanished. The
+state of the snapshot remembers when the stream was created.
 """
 
 import datetime
@@ -65,7 +65,7 @@ class NatsStream:
         return Snapshot(heads, {"made": made, "number": number})
 
     def _begin(self, earliest: int, latest: int) -> int:
-        """Of a new query."""
+        """Returns where a new query begins."""
         sequence, time = self._options.start_sequence, self._options.start_time
         if sequence is not None and sequence > latest:
             raise OptionError(
@@ -78,7 +78,7 @@ class NatsStream:
         return self._connection.run(lambda client, js: self._first_of(client, js, time, latest))
 
     async def _first_of(self, client: Any, js: Any, time: datetime.datetime, latest: int) -> int:
-        """The first sequence of this time or later; ``latest`` if there is none."""
+        """Returns the first sequence of this time or later; ``latest`` if no message is that late."""
         stream, api = self._options.stream, self._connection.api
         made = await js.add_consumer(
             stream,

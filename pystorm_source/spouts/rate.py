@@ -17,7 +17,7 @@ from pystorm_source.options import Options, parse
 from pystorm_source.spouts.either_way import EitherWaySpout
 
 BATCH_ROWS = 16_384
-"""Of a batch. Too small: bolts and Spark take time by the batch. Too large: it leaves the processor's cache."""
+"""Rows of a batch. Too small: bolts and Spark take time for each batch. Too large: it leaves the processor's cache."""
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -27,15 +27,16 @@ class RateOptions(Options, frozen=True, kw_only=True):
     further = ("startTime",)
 
     rows_per_second: Annotated[
-        int, Meta(ge=1, le=1_000_000_000, description="Rows per second, all partitions together.")
+        int, Meta(ge=1, le=1_000_000_000, description="Rows per second, over all partitions.")
     ] = msgspec.field(name="rowsPerSecond", default=1)
-    num_partitions: Annotated[
-        int, Meta(ge=1, le=100_000, description="Partitions that the rows are dealt to in turn.")
-    ] = msgspec.field(name="numPartitions", default=1)
+    num_partitions: Annotated[int, Meta(ge=1, le=100_000, description="Partitions that get the rows in turn.")] = (
+        msgspec.field(name="numPartitions", default=1)
+    )
     start_time: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Second since 1970 (UTC) of value 0; without it values count from 1970 and a query begins now."
+            description="Time of value 0, in seconds since 1970 (UTC). Unset: values count from 1970, and a query "
+            "begins now."
         ),
     ] = msgspec.field(name="startTime", default=None)
 

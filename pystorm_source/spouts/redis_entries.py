@@ -11,7 +11,7 @@ from pystorm_source.options.redis_url import shown_url
 
 BEGIN = "0-0"
 PAUSE_SECONDS = 1.0
-"""Until a Redis that is down or busy is asked again. Less: it stays busy. More: a restart holds the query up."""
+"""Until a Redis that is down or busy is asked again. Less: it stays busy. More: a restart delays the query."""
 DEADLINES = {"socket_connect_timeout": 5, "socket_timeout": 10}
 """Seconds. Less: a slow network looks like an outage. More: no bolt gets a turn while one request hangs."""
 _BUSY = re.compile(r"(^|error: )(LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN)\b")
@@ -29,11 +29,11 @@ class RedisEntries:
         redis = package("redis", "RedisStreamSpout", "redis")
         self._errors = package("redis.exceptions", "RedisStreamSpout", "redis")
         self._url, self._fail, self._log = url, fail_on_data_loss, logger
-        # No retries of its own: the engine waits, while other spouts go on.
+        # The client must not retry: the engine waits, while other spouts go on.
         self._redis = redis.Redis.from_url(url, retry=None, **DEADLINES)
 
     def last(self, stream: str) -> str:
-        """The id of its last entry; of a stream that is not there yet, one before all others."""
+        """Returns the id of its last entry, or ``BEGIN`` if the stream is not there yet."""
         info, _ = self._asked(stream, BEGIN, 1)
         return BEGIN if info is None else _id(info["last-generated-id"])
 
@@ -114,6 +114,6 @@ def _id(id: bytes | str) -> str:
 
 
 def _order(id: str) -> tuple[int, ...]:
-    """By which ids are compared; one without a number behind the time is the first of it."""
+    """Returns the sort key of an id; without a number after the time, it is the first id of that time."""
     millis, _, number = id.partition("-")
     return int(millis), int(number or 0)

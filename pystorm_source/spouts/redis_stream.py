@@ -25,7 +25,8 @@ class RedisStreamOptions(Options, frozen=True, kw_only=True):
     further = ("redis.start", "redis.count")
 
     url: Annotated[
-        str, Meta(description="The Redis, such as redis://:password@host:6379/0 (rediss:// for TLS, unix:// a socket).")
+        str,
+        Meta(description="The Redis, such as redis://:password@host:6379/0 (rediss:// for TLS, unix:// for a socket)."),
     ] = msgspec.field(name="redis.url")
     streams: Annotated[str, Meta(description="Keys of the streams to read, separated by commas.")] = msgspec.field(
         name="redis.streams"
@@ -33,11 +34,11 @@ class RedisStreamOptions(Options, frozen=True, kw_only=True):
     start: Annotated[
         str,
         Meta(
-            description="Where a new query begins in every stream: behind this entry id; 0: at the first entry; $: "
-            "behind the last one."
+            description="Where a new query starts in every stream. An entry id: after that entry; 0: at the first "
+            "entry; $: after the last one."
         ),
     ] = msgspec.field(name="redis.start", default="0")
-    count: Annotated[int, Meta(ge=1, le=1_000_000, description="Entries of one request, at most.")] = msgspec.field(
+    count: Annotated[int, Meta(ge=1, le=1_000_000, description="Most entries per request.")] = msgspec.field(
         name="redis.count", default=1000
     )
     fail_on_data_loss: Annotated[
@@ -58,7 +59,7 @@ class RedisStreamOptions(Options, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[str]:
-        """Those of ``redis.streams``."""
+        """Streams of ``redis.streams``."""
         return distinct(self.streams)
 
 
@@ -66,10 +67,10 @@ class RedisStreamSpout(CursorSpout):
     """The entries of Redis streams, each exactly once. Needs ``journal.path``, Redis 6.2, and the package redis on
     every executor.
 
-    A cursor and no consumer group: the journal keeps the id of the last entry together with the rows before it. So
-    nothing is written to Redis, nothing has to be acknowledged or claimed, no entry comes twice, and two queries may
-    read one stream. A group would keep a list of pending entries in Redis besides. To share a stream with other
-    consumers, write a ``QueueSpout`` over a group.
+    It uses a cursor, not a consumer group: the journal keeps the id of the last entry together with the rows before it.
+    So nothing is written to Redis, nothing must be acknowledged or claimed, no entry comes twice, and two queries may
+    read one stream. A group would also keep a list of pending entries in Redis. To share a stream with other consumers,
+    write a ``QueueSpout`` over a group.
 
     Entries that were trimmed before they were read (``XTRIM``, ``MAXLEN``) fail the query with their number, or are
     logged with ``failOnDataLoss=false``. Redis counts them from 7.0 on.
@@ -183,7 +184,7 @@ def _text(value: bytes) -> str:
 
 
 def _converted(values: list[bytes | None], type: pa.DataType) -> list[Any]:
-    """As values of the type. One that is none stays text: its row is refused by name, the others are not."""
+    """Converts values to the type. One that does not fit stays text: its row is refused by name, the others are not."""
     if pa.types.is_binary(type):
         return values
     texts = [None if each is None else _text(each) for each in values]

@@ -25,7 +25,7 @@ MOST_PAUSE = 30.0
 
 
 class SocketOptions(Options, frozen=True, kw_only=True):
-    """Options of SocketSpout; the first two are those of Spark's socket source."""
+    """Options of SocketSpout; Spark's socket source has the first two."""
 
     further = (
         *("socket.encoding", "socket.encoding.errors"),
@@ -34,25 +34,25 @@ class SocketOptions(Options, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(min_length=1, description="Host to connect to, by name or address.")]
     port: Annotated[int, Meta(ge=1, le=65_535, description="Port to connect to.")]
-    encoding: Annotated[str, Meta(description="Encoding of the lines; in it a line must end with the byte 0x0A.")] = (
+    encoding: Annotated[str, Meta(description="Encoding of the lines. In it, a line must end with the byte 0x0A.")] = (
         msgspec.field(name="socket.encoding", default="utf-8")
     )
     encoding_errors: Annotated[
         Literal["replace", "skip"],
         Meta(
-            description="A line with bytes that are invalid in the encoding. replace: by U+FFFD. skip: the line is "
-            "left out, counted and logged."
+            description="A line with bytes that are invalid in the encoding. replace: they become U+FFFD. skip: the "
+            "line is left out, counted and logged."
         ),
     ] = msgspec.field(name="socket.encoding.errors", default="replace")
     connect_timeout_millis: Annotated[
-        int, Meta(ge=1, le=600_000, description="How long one attempt to connect may take, in milliseconds.")
+        int, Meta(ge=1, le=600_000, description="Milliseconds that one attempt to connect may take.")
     ] = msgspec.field(name="socket.connect.timeout.millis", default=1000)
     reconnect_millis: Annotated[
         int,
         Meta(
             ge=1,
             le=600_000,
-            description="Milliseconds before it connects again; doubled with each failure, up to 30 seconds.",
+            description="Milliseconds before connecting again, doubled with each failure, up to 30 seconds.",
         ),
     ] = msgspec.field(name="socket.reconnect.millis", default=100)
     max_line_bytes: Annotated[

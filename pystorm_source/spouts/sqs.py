@@ -22,12 +22,11 @@ class SqsSpout(QueueSpout):
     """The messages of an SQS queue, each exactly once. Needs ``journal.path``, and boto3 on every executor.
 
     Messages are kept from others until their rows are in the journal, then deleted. One that is delivered again makes
-    no second row: it is known by its message id. An empty queue is asked by one call, which waits for a second. Behind
-    a full answer ``receive_count`` messages are asked for, by several calls at once. The groups of a FIFO queue keep
-    their order.
+    no second row: it is known by its message id. An empty queue is asked by one call, which waits for a second. After a
+    full answer, several calls at once ask for ``receive_count`` messages. The groups of a FIFO queue keep their order.
 
-    A queue that throttles or does not answer is asked again after a second. Options are those of ``SqsOptions``. A
-    subclass may leave out fields of ``outputs``. Attributes of a message are text, binary ones in base64.
+    A queue that throttles or does not answer is asked again after a second. ``SqsOptions`` has the options. A subclass
+    may leave out fields of ``outputs``. Attributes of a message are text, binary ones in base64.
 
     Raises:
         OptionError: boto3 is not installed, or finds no region or profile.

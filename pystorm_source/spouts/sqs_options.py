@@ -9,7 +9,7 @@ from pystorm_source.options import Options
 
 
 class SqsOptions(Options, frozen=True, kw_only=True):
-    """Options of SqsSpout, by the names of boto3. Credentials have none: boto3 finds them as always."""
+    """Options of SqsSpout, with boto3's names. Credentials are not options: boto3 finds them as always."""
 
     further = (
         *("sqs.region_name", "sqs.endpoint_url", "sqs.profile_name"),
@@ -19,20 +19,20 @@ class SqsOptions(Options, frozen=True, kw_only=True):
     queue: Annotated[
         str, Meta(min_length=1, description="Queue to read: its URL, or its name in the account of the credentials.")
     ] = msgspec.field(name="sqs.queue")
-    region_name: Annotated[str, Meta(description="AWS region of the queue; without it boto3's own default.")] = (
-        msgspec.field(name="sqs.region_name", default="")
+    region_name: Annotated[str, Meta(description="AWS region of the queue. Unset: boto3's default.")] = msgspec.field(
+        name="sqs.region_name", default=""
     )
     endpoint_url: Annotated[
-        str, Meta(description="URL to send requests to, of a VPC endpoint or a local server; without it that of AWS.")
+        str, Meta(description="URL to send requests to, of a VPC endpoint or a local server. Unset: AWS's URL.")
     ] = msgspec.field(name="sqs.endpoint_url", default="")
     profile_name: Annotated[
-        str, Meta(description="Profile of AWS's configuration files on every executor; without it boto3's own default.")
+        str, Meta(description="Profile in AWS's configuration files on every executor. Unset: boto3's default.")
     ] = msgspec.field(name="sqs.profile_name", default="")
     visibility_timeout: Annotated[
         Annotated[int, Meta(ge=1, le=43_200)] | None,
-        Meta(description="Seconds for which a received message is kept from others; without it the queue's own."),
+        Meta(description="Seconds for which a received message is hidden from others. Unset: the queue's setting."),
     ] = msgspec.field(name="sqs.visibility_timeout", default=None)
     wait_time_seconds: Annotated[
         int,
-        Meta(ge=0, le=1, description="Seconds that a call waits at an empty queue. With 0 it may overlook messages."),
+        Meta(ge=0, le=1, description="Seconds that a call waits at an empty queue. With 0 it may miss messages."),
     ] = msgspec.field(name="sqs.wait_time_seconds", default=1)

@@ -16,7 +16,7 @@ ATTEMPTS = 3
 """How often entries that failed are sent before the query waits. Fewer: a passing failure costs a pause. More: a queue
 that is busy is asked without one."""
 PAUSE_SECONDS = 1.0
-"""Until a busy queue is asked again. Less: it stays busy. More: a passing failure holds the query up."""
+"""Until a busy queue is asked again. Less: it stays busy. More: a passing failure delays the query."""
 DEADLINES = {"connect_timeout": 5, "read_timeout": 10}
 """Seconds. Less: a slow network looks like an outage. More: no bolt gets a turn while one call hangs."""
 _BUSY = re.compile(r"Throttl|OverLimit|TooManyRequests|RequestLimitExceeded|SlowDown|RequestTimeout|Unavailable")
@@ -34,7 +34,7 @@ class SqsQueue:
         self._options = options
         boto3, config = package("boto3", "SqsSpout", "sqs"), package("botocore.config", "SqsSpout", "sqs")
         self._errors = package("botocore.exceptions", "SqsSpout", "sqs")
-        # No retries of its own: the engine waits, while other spouts go on.
+        # The client must not retry: the engine waits, while other spouts go on.
         settings = config.Config(retries={"total_max_attempts": 1}, max_pool_connections=calls, **DEADLINES)
         try:
             session = boto3.session.Session(
@@ -51,7 +51,7 @@ class SqsQueue:
         self._url = ""
 
     def visibility_timeout(self) -> int:
-        """Of the queue itself, in seconds. To be asked first: it finds the queue."""
+        """Returns the queue's own time-out in seconds. Call it first: it finds the queue."""
         name = self._options.queue
         url = name if "://" in name else self._called("get_queue_url", QueueName=name)["QueueUrl"]
         found = self._called("get_queue_attributes", QueueUrl=url, AttributeNames=["VisibilityTimeout"])
@@ -59,8 +59,8 @@ class SqsQueue:
         return int(found["Attributes"]["VisibilityTimeout"])
 
     def receive(self, count: int, wait_seconds: int, visibility_seconds: int) -> list[Any]:
-        """So many messages at most, by several calls at once if one is too few. A call that fails hides no messages of
-        the others: it is made again soon."""
+        """Returns at most so many messages, by several calls at once if one is too few. A call that fails hides no
+        messages of the others: it is made again soon."""
         raised: list[RetryLater] = []
 
         def ask(most: int) -> list[Any]:
@@ -89,7 +89,7 @@ class SqsQueue:
         self._send("delete_message_batch", handles)
 
     def keep(self, handles: Iterable[str], seconds: int) -> None:
-        """From others, for so many seconds from now on; 0 gives the messages back."""
+        """Keeps messages from others for so many seconds from now on; 0 gives them back."""
         self._send("change_message_visibility_batch", handles, VisibilityTimeout=seconds)
 
     def close(self) -> None:
@@ -97,8 +97,8 @@ class SqsQueue:
         self._client.close()
 
     def _send(self, method: str, handles: Iterable[str], **more: Any) -> None:
-        """An entry that fails by its sender's fault has a receipt that is over: its message comes again, and is known.
-        The others are sent again."""
+        """An entry that fails by its sender's fault has an expired receipt: its message comes again, and is known. The
+        others are sent again."""
         entries = [{"Id": str(at), "ReceiptHandle": handle, **more} for at, handle in enumerate(handles)]
 
         def send(piece: Sequence[Any]) -> list[Any]:
@@ -116,7 +116,7 @@ class SqsQueue:
     def _each(self, call: Callable[[Any], T], given: Sequence[Any]) -> Iterable[T]:
         if len(given) == 1:
             return [call(given[0])]
-        # Order: all have ended before one raises. Not Executor.map, a generator, out of which no RetryLater may come.
+        # Order: all have ended before one raises. Not Executor.map: RetryLater must not leave a generator.
         begun = [self._threads.submit(call, each) for each in given]
         wait(begun)
         return [each.result() for each in begun]

@@ -7,8 +7,8 @@ from pystorm_source.errors import OptionError
 
 
 def tls_context(prefix: str, options: Any) -> ssl.SSLContext:
-    """Of ``options.tls_ca_file``, ``tls_cert_file`` and ``tls_key_file``, which may be None. Raises OptionError if one
-    cannot be read; ``prefix``: of their keys, such as ``nats.tls``."""
+    """Makes a context of ``options.tls_ca_file``, ``tls_cert_file`` and ``tls_key_file``, which may be None. Raises
+    OptionError if one cannot be used; ``prefix``: of their keys, such as ``nats.tls``."""
     try:
         context = ssl.create_default_context(cafile=options.tls_ca_file)
         if options.tls_cert_file:

@@ -55,7 +55,7 @@ class Crossing:
         return (placed if self.stays else placed.repartition(self.tasks, _column(AT))).drop(AT)
 
     def entries(self) -> tuple[EntryColumns, ...]:
-        """Where the next stage's Inputs find their columns in ``shuffled``'s."""
+        """Where the next stage's Inputs find their columns in ``shuffled``."""
         several = len(self.stage.entries) > 1
         kept = self._kept()
         place_of = {column.name: place + several for place, column in enumerate(kept)}
@@ -74,7 +74,7 @@ class Crossing:
         return tuple(found)
 
     def arrow_schema(self) -> pa.Schema:
-        """Arrow's of ``placed`` without AT, and of ``shuffled``."""
+        """The Arrow schema of ``placed`` without AT, and of ``shuffled``."""
         several = len(self.stage.entries) > 1
         kept = arrow_schema(StructType(self._kept()))
         return pa.schema([pa.field(TO, pa.int32()), *kept]) if several else kept
@@ -92,8 +92,8 @@ class Crossing:
         return [(i, entry) for i, entry in enumerate(self.stage.entries) if entry.origin == origin]
 
     def placed(self, df: "DataFrame") -> "DataFrame":
-        """With a copy of a row for each entry, and for each task of an ALL grouping; column AT has what decides over
-        the task."""
+        """Copies each row for each entry, and for each task of an ALL grouping; column AT decides which task gets the
+        copy."""
         from pyspark.sql import functions as F
 
         targets = [self._targets(number) for number in range(len(self.leaving))]
@@ -125,7 +125,7 @@ class Crossing:
         return F.array(one(F.hash(*map(_column, hashed)) if hashed else F.lit(0)))
 
     def _hashed(self, number: int, entry: Entry) -> list[str]:
-        """The columns that place a row. Those that Spark cannot hash are no key, and else are left out."""
+        """The columns that place a row: the key of a fields grouping, otherwise all columns that Spark can hash."""
         names = self.rows.names(number)
         if entry.placing == "fields":
             return [names[position] for position in entry.positions]

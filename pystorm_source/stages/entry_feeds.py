@@ -1,4 +1,4 @@
-"""What the Inputs of a stage read, if there are several: each its rows of the one DataFrame.
+"""The feeds of a stage with several Inputs: each Input reads its rows of the one DataFrame.
 
 Threading law: Inputs take from any thread; a lock is held for the deques and for filtering a batch.
 """
@@ -29,20 +29,20 @@ class EntryColumns(NamedTuple):
 
 
 class EntryFeed:
-    """Of one Input."""
+    """The feed of one Input."""
 
     def __init__(self, feeds: "EntryFeeds", number: int):
         self._feeds = feeds
         self._number = number
 
     def take(self) -> pa.RecordBatch | None:
-        """As ``ReadAhead.take``, of its rows."""
+        """As ``ReadAhead.take``, for its rows."""
         return self._feeds.take(self._number)
 
 
 class EntryFeeds:
-    """``batches``: Spark's, whose first column has the number of the entry that a row is for. ``most_rows``: that wait
-    here for other Inputs than the one that asks; more are read when those have taken theirs."""
+    """``batches``: Spark's, whose first column has the number of the entry that a row is for. ``most_rows``: how many
+    may wait here for Inputs other than the one that asks; more are read when those have taken theirs."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], entries: Sequence[EntryColumns], most_rows: int = MOST_ROWS):
         self._ahead = ReadAhead(batches)
@@ -67,7 +67,7 @@ class EntryFeeds:
         return {entry.name: EntryFeed(self, number) for number, entry in enumerate(self._entries)}
 
     def take(self, number: int) -> pa.RecordBatch | None:
-        """As ``ReadAhead.take``, of the rows of that entry. Raises what the iterator has raised."""
+        """As ``ReadAhead.take``, for the rows of that entry. Raises what the iterator has raised."""
         with self._lock:
             own = self._waiting[number]
             while not own:

@@ -1,8 +1,8 @@
-"""Ints by which Spark's shuffle places rows: the hash of the i-th one leads to partition i.
+"""Ints that make Spark's shuffle place rows: the hash of the i-th one leads to partition i.
 
 ``repartition(n, column)`` puts a row into partition ``hash(column) mod n``, with MurmurHash3 (x86, 32 bits) of the
-value and seed 42 (``org.apache.spark.sql.catalyst.expressions.Murmur3Hash``; tables in buckets keep it what it is).
-``repartitionById`` places without a hash, from Spark 4.1 on.
+value and seed 42 (``org.apache.spark.sql.catalyst.expressions.Murmur3Hash``, which cannot change because bucketed
+tables rely on it). From Spark 4.1 on, ``repartitionById`` places rows without a hash.
 """
 
 from functools import lru_cache
@@ -24,7 +24,7 @@ def salts(partitions: int) -> tuple[int, ...]:
 
 
 def spark_hash(value: int) -> int:
-    """What ``hash(CAST(value AS int))`` of Spark is, for a value that is not negative and fits an int."""
+    """Spark's ``hash(CAST(value AS int))``, for a value that is not negative and fits an int."""
     k = value * 0xCC9E2D51 & _MASK
     k = _rotated(k, 15) * 0x1B873593 & _MASK
     h = _rotated(_SEED ^ k, 13) * 5 + 0xE6546B64 & _MASK

@@ -1,4 +1,4 @@
-"""The entries that a state has read or written last, so that a batch need not read them again."""
+"""The entries that a state has last read or written, so that a batch need not read them again."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from pystorm_source.states.store import Entry
 
 
 class EntryCache:
-    """Forgets what was not used for the longest time if it holds more than ``size`` entries; 0: holds none."""
+    """Keeps up to ``size`` entries and forgets the least recently used ones; 0: keeps nothing."""
 
     def __init__(self, size: int):
         self.size = size
@@ -29,7 +29,7 @@ class EntryCache:
         if self.size == 0:
             return
         for key, entry in entries:
-            self._entries[key] = entry  # an entry that is there keeps its place: it was read by the same batch
+            self._entries[key] = entry  # a known entry keeps its place: the same batch read it
         while len(self._entries) > self.size:
             self._entries.popitem(last=False)
 

@@ -1,7 +1,7 @@
-"""A key as the text under which a store keeps it.
+"""The text that a store keeps a key under.
 
 A text is kept as it is, so that ``WHERE key = 'ann'`` finds it; any other key is JSON: ``["ann",7]``, ``12``. A text
-that could be read as JSON is a JSON string, ``"12"``; what JSON has no type for says its own,
+that could be read as JSON is a JSON string, ``"12"``; types that JSON does not have are named,
 ``{"date":"2026-03-01"}``. So two keys never share a text.
 """
 
@@ -19,12 +19,12 @@ from pystorm_source.errors import ArgumentTypeError, given
 _JSON_BEGINS = frozenset('[{"-0123456789')
 _JSON_WORDS = frozenset(("true", "false", "null", ""))  # and the empty text, which could not be seen
 _NAMED = ((date, "date"), (Decimal, "decimal"), (UUID, "uuid"), (bytes, "bytes"))
-"""Types that JSON has not: alone, their values would be the text that prints so."""
+"""Types that JSON does not have: without the type, their values would have the same text as a str."""
 _PARTS = (str, int, float, type(None), date, datetime, Decimal, UUID, bytes)
 
 
 def key_texts(keys: Iterable[Hashable]) -> list[str]:
-    """The texts of many keys. Raises ArgumentTypeError for what is no key."""
+    """The texts of many keys. Raises ArgumentTypeError for anything else."""
     plain, begins, words = str.isprintable, _JSON_BEGINS, _JSON_WORDS
     return [
         key if type(key) is str and plain(key) and key not in words and key[0] not in begins else key_text(key)
@@ -33,9 +33,9 @@ def key_texts(keys: Iterable[Hashable]) -> list[str]:
 
 
 def key_text(key: Hashable) -> str:
-    """The text of a key: of a value, or of a tuple of values. Raises ArgumentTypeError for what is neither.
+    """The text of a key, which is a value or a tuple of values. Raises ArgumentTypeError for anything else.
 
-    It holds no control character: these are escaped as in JSON, and so are line breaks.
+    It has no control characters or line breaks: they are escaped as in JSON.
     """
     if isinstance(key, str):
         key = str.__str__(key)  # of a subclass, too: they are equal
@@ -47,7 +47,7 @@ def key_text(key: Hashable) -> str:
 
 
 def _part(part: Any) -> Any:
-    """One value of a key, as JSON tells it."""
+    """One value of a key, in the form that JSON gets."""
     if not isinstance(part, _PARTS) or (isinstance(part, float) and not math.isfinite(part)):
         raise ArgumentTypeError(
             "a key is a text, a number, a date, a time, a UUID, bytes, None, or a tuple of these; NaN is none. "
@@ -55,7 +55,7 @@ def _part(part: Any) -> Any:
             code="PYSTORM_INVALID_ARGUMENT",
         )
     if isinstance(part, datetime):
-        # In UTC, else the key would change with the time zone of the session.
+        # In UTC: otherwise the key would change with the session's time zone.
         return {"time": part if part.tzinfo is None else part.astimezone(UTC)}
     for kind, name in _NAMED:
         if isinstance(part, kind):

@@ -31,7 +31,7 @@ each."""
 class MapState(ABC, Generic[V]):
     """Values by key in a store. Take one of the three kinds: ``TransactionalMapState`` unless you know better.
 
-    Call it from ``foreachBatch``, on the driver. One query writes to a state, and no other: batch ids are its own.
+    Call it from ``foreachBatch``, on the driver. Only one query may write to a state: batch ids belong to a query.
 
     Attributes:
         fields (tuple[str, ...]): what the kind keeps under a key, of ``Entry``.
@@ -52,12 +52,12 @@ class MapState(ABC, Generic[V]):
                 "redis://host:6379/0".
             name (str): with a URL: the table, which may have a schema in front, or the prefix of Redis' keys. Defaults
                 to None, for a store.
-            cache (int): how many entries are kept in memory, those used last; 0: none. Defaults to 10000.
+            cache (int): how many entries to keep in memory, those used last; 0: no entries. Defaults to 10000.
             type (Any): the type of the values, if JSON does not tell it: ``Decimal``, ``date``, ``tuple[int, int]``,
                 a dataclass. Defaults to None: numbers, texts, lists, dictionaries.
 
         Raises:
-            ArgumentError: the URL is of no known store, or the name or the size of the cache makes no sense.
+            ArgumentError: the URL names no known store, or the name or the size of the cache makes no sense.
         """
         if isinstance(where, Store) == (name is not None):
             raise ArgumentError(
@@ -86,7 +86,7 @@ class MapState(ABC, Generic[V]):
         vars(self).update(state, values=ValueText(state["values"]))
 
     def prepare(self) -> None:
-        """Blocking. Connects to the store and creates its table, so that what is wrong is known before a query runs."""
+        """Blocking. Connects to the store and creates its table, so that errors show before a query runs."""
         if not self._is_prepared:
             self.store.prepare(self.fields)
             self._is_prepared = True
@@ -132,13 +132,13 @@ class MapState(ABC, Generic[V]):
         return StateBatch(self, batch_id)
 
     def update(self, batch_id: int, updaters: Mapping[K, Callable[[V | None], V | None]]) -> dict[K, V | None]:
-        """Blocking. Updates these keys, as a batch of its own.
+        """Blocking. Updates these keys, as one complete batch.
 
-        Trap: call it once for a batch. A second call with the same number is taken for the replay of the first.
+        Trap: call it once for a batch. A second call with the same number counts as the replay of the first.
 
         Args:
             batch_id (int): the number of the batch.
-            updaters (Mapping[K, Callable[[V | None], V | None]]): key → function of the value, None for none.
+            updaters (Mapping[K, Callable[[V | None], V | None]]): key → function of the value; None: no value.
 
         Returns:
             dict[K, V | None]: key → its value now.
@@ -153,14 +153,14 @@ class MapState(ABC, Generic[V]):
         combine: Callable[[Any, Any], Any],
         zero: Callable[[], Any] | None = None,
     ) -> dict[K, V | None]:
-        """Blocking. Combines the values of a batch with those of their keys, as a batch of its own.
+        """Blocking. Combines the values of a batch with the stored values of their keys, as one complete batch.
 
-        Trap: call it once for a batch. A second call with the same number is taken for the replay of the first.
+        Trap: call it once for a batch. A second call with the same number counts as the replay of the first.
 
         Args:
             batch_id (int): the number of the batch.
             items (Mapping[K, Any] | Iterable[tuple[K, Any]]): keys and values; pairs may name a key several times.
-            combine (Callable[[Any, Any], Any]): gets the stored value and the item's, gives the new one.
+            combine (Callable[[Any, Any], Any]): takes the stored value and the item's, returns the new one.
             zero (Callable[[], Any]): makes the stored value of a new key. Defaults to None: the item's value becomes
                 the stored one.
 
@@ -173,7 +173,7 @@ class MapState(ABC, Generic[V]):
     # --- for its batches
 
     def entries(self, keys: Sequence[str]) -> list[Entry | None]:
-        """Blocking. The entries of these keys, from the cache or the store; one put was made since, if any: our own.
+        """Blocking. The entries of these keys, from the cache or the store. Only this state's puts change them.
 
         Args:
             keys (Sequence[str]): the keys as texts, each once.
@@ -241,7 +241,7 @@ class MapState(ABC, Generic[V]):
         Args:
             batch_id (int): the number of the batch.
             value (str): the new value.
-            before (str | None): the value before the batch; None for none.
+            before (str | None): the value before the batch; None: no value.
 
         Returns:
             Entry: with the fields of this kind.
@@ -249,9 +249,9 @@ class MapState(ABC, Generic[V]):
 
 
 class NonTransactionalMapState(MapState[V]):
-    """Keeps values alone. **Not exactly once**: a batch that comes again is counted again.
+    """Keeps only values. **Not exactly once**: a batch that comes again is counted again.
 
-    For what may be counted twice: a maximum, a set, the newest value.
+    Use it for values that may be counted twice: a maximum, a set, the newest value.
 
     Example:
         >>> from pystorm_source.states import MemoryStore, NonTransactionalMapState
@@ -272,8 +272,8 @@ class NonTransactionalMapState(MapState[V]):
 class TransactionalMapState(MapState[V]):
     """Keeps each value with the batch that wrote it: a batch that comes again **with the same rows** counts once.
 
-    So it is with Spark and a source that can replay, such as those of this package, Kafka and tables, if what stands
-    between source and state gives the same rows again. If it may not, take ``OpaqueMapState``.
+    Spark gives the same rows again if the source can replay, like Kafka, tables and the sources of this package, and
+    the steps between source and state are deterministic. If they might not be, take ``OpaqueMapState``.
 
     Example:
         >>> from operator import add
@@ -295,8 +295,8 @@ class TransactionalMapState(MapState[V]):
 class OpaqueMapState(MapState[V]):
     """Keeps each value with its batch and the value before: a batch that comes again replaces what it did.
 
-    Its rows may be other ones then, as after a bolt that asks a service. A key that only the first attempt had keeps
-    that attempt's value: no state can know of it.
+    The rows may differ then, for example after a bolt that asks a service. A key that only the first attempt had keeps
+    that attempt's value: no state can know about it.
 
     Example:
         >>> from operator import add

@@ -21,32 +21,33 @@ def persistent_aggregate(
     zero: Callable[[], Any] | None = None,
     on_executors: bool = False,
 ) -> Callable[[Any, int], None]:
-    """What ``foreachBatch`` is given so that each micro-batch is aggregated into a state: Trident's own operation.
+    """Returns a function for ``foreachBatch`` that aggregates each micro-batch into a state, like Trident's.
 
-    Any streaming DataFrame may be written so, with or without a topology. Exactly once, if the state is transactional
-    or opaque: a micro-batch that comes again after a failure has the same number.
+    It can write any streaming DataFrame, with or without a topology. If the state is transactional or opaque, every
+    micro-batch counts exactly once: one that comes again after a failure has the same number.
 
-    The rows of a micro-batch come to the driver, so let Spark aggregate first, ``value=F.sum("amount")``: then a key
-    comes once. Beyond some 100,000 keys a micro-batch take ``on_executors=True``.
+    The driver gets the rows of a micro-batch, so let Spark aggregate first: with ``value=F.sum("amount")``, there is
+    one row per key. Beyond about 100,000 keys per micro-batch, set ``on_executors=True``.
 
     Args:
         state (MapState): where the values are kept.
-        key (str | Sequence[str]): the column that is the key, or several, whose values are a tuple then.
-        value (str | Column): a column's name: each row's value is combined. Or an aggregate of Spark's by key, such as
-            ``F.sum("amount")`` or ``F.struct(F.sum("amount").alias("sum"), F.count("*").alias("n"))``, a dictionary
-            then; nulls are passed over.
-        combine (Callable[[Any, Any], Any]): gets the stored value and that of the row or of the group, gives the new
-            one: ``operator.add``, ``max``.
+        key (str | Sequence[str]): the column that is the key, or several columns, whose values form a tuple.
+        value (str | Column): a column's name: each row's value is combined. Or a Spark aggregate by key, such as
+            ``F.sum("amount")``, or ``F.struct(F.sum("amount").alias("sum"), F.count("*").alias("n"))``, which makes a
+            dictionary. Nulls are left out.
+        combine (Callable[[Any, Any], Any]): takes the stored value and the value of the row or of the group, returns
+            the new one: ``operator.add``, ``max``.
         zero (Callable[[], Any]): makes the stored value of a new key, such as ``list``. Defaults to None: the first
             value becomes the stored one.
         on_executors (bool): whether tasks update the state, each its own keys, without a cache. The functions and the
-            state's URL travel to them. Defaults to False: the driver does.
+            state's URL travel to them. Defaults to False: the driver updates it.
 
     Returns:
         Callable[[DataFrame, int], None]: for ``df.writeStream.foreachBatch(...)``.
 
     Raises:
-        ArgumentTypeError: ``state`` is none, ``key`` no names, ``value`` neither a name nor a column.
+        ArgumentTypeError: ``state`` is no ``MapState``, ``key`` names no column, or ``value`` is neither a name nor a
+            column.
 
     Example:
         >>> from operator import add
@@ -111,6 +112,6 @@ def _task(
     zero: Callable[[], Any] | None,
     batches: Iterable[Any],
 ) -> Iterator[Any]:
-    """One task's keys, as a batch: no other task has them."""
+    """Aggregates one task's keys. No other task has them."""
     state.aggregate(batch_id, _pairs(batches, keys), combine, zero)
     yield from ()

@@ -14,7 +14,7 @@ from pystorm_source.states.store import Entry, Store
 from pystorm_source.types.json_values import JsonDecoder
 
 CHUNK = 1_000
-"""Keys of one command. Fewer: more round trips. More: Redis answers no other client meanwhile."""
+"""Keys of one command. Fewer: more round trips. More: Redis keeps other clients waiting for longer."""
 
 CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 """To connect, and for an answer, unless the URL says otherwise (``?socket_timeout=120``). Longer: a task waits for a
@@ -43,7 +43,7 @@ return #KEYS
 """The script that puts a chunk, unless a later batch wrote one of its keys: how many it has written."""
 
 MOST_KEYS = 3_500
-"""Of one call of Redis in a script, whose stack holds some 8,000 keys and values."""
+"""Keys of one Redis call in a script, whose stack has room for about 8,000 keys and values."""
 
 _FIELDS: JsonDecoder[dict[str, msgspec.Raw]] = JsonDecoder(dict[str, msgspec.Raw])
 _TXID: JsonDecoder[int] = JsonDecoder(int)
@@ -52,12 +52,12 @@ _TXID: JsonDecoder[int] = JsonDecoder(int)
 class RedisStore(Store):
     """Entries in Redis, under ``name:key``, as ``{"value":12.5,"txid":7,"previous":10.0}``.
 
-    Needs ``pip install 'redis>=5'``. A put is several commands, so a kill may cut it; the kinds with a
-    txid stand that. They put by a Lua script, which changes nothing that a later batch wrote.
+    Needs ``pip install 'redis>=5'``. A put is several commands, so a kill may cut it; the kinds with a txid tolerate
+    that. They put with a Lua script, which changes nothing that a later batch wrote.
 
-    What Redis has answered must survive its end: ``appendonly yes`` and ``appendfsync always``. By default it answers
-    before the write has left the process, if a sync runs. A replica that takes over may lack the
-    last answers, and no state can know of it. No Redis Cluster, in which a command's keys lie on one node.
+    Acknowledged writes must survive a crash of Redis: set ``appendonly yes`` and ``appendfsync always``. By default,
+    Redis answers before the write has left the process, if a sync runs. A replica that takes over may lack the last
+    writes, and no state can know about it. Redis Cluster does not work: a command's keys must be on one node there.
 
     Example:
         >>> from pystorm_source.states import RedisStore
@@ -94,7 +94,7 @@ class RedisStore(Store):
         """Blocking: connects and waits for an answer.
 
         Args:
-            fields (Sequence[str]): those of ``Entry`` that the state uses.
+            fields (Sequence[str]): the fields of ``Entry`` that the state uses.
 
         Raises:
             WorldError: Redis does not answer, or refuses.
@@ -107,7 +107,7 @@ class RedisStore(Store):
         """The client of this process, a ``redis.Redis``.
 
         Returns:
-            Redis: which connects when it is first used.
+            Redis: connects when it is first used.
         """
         if self._client is None:
             self._client = package("redis", "RedisStore", "redis").Redis.from_url(
@@ -126,7 +126,7 @@ class RedisStore(Store):
 
         Raises:
             WorldError: Redis does not answer, or refuses.
-            ArgumentError: something else than a state of this kind lies under a key.
+            ArgumentError: a key has a value that no state of this kind has written.
         """
         texts: list[bytes | None] = []
         with self._reaching():
@@ -142,7 +142,7 @@ class RedisStore(Store):
             entries (Mapping[str, Entry]): by key.
 
         Returns:
-            int: how many.
+            int: how many it has written.
 
         Raises:
             WorldError: Redis does not answer, or refuses.
@@ -168,7 +168,7 @@ class RedisStore(Store):
         return "{" + ",".join(f'"{field}":{getattr(entry, field)}' for field in self._fields) + "}"
 
     def _entry(self, text: bytes, key: str) -> Entry:
-        """Raises ArgumentError for what no state of this kind has written."""
+        """Raises ArgumentError for a text that no state of this kind has written."""
         try:
             found = _FIELDS.decode(text)
             if found.keys() == set(self._fields):

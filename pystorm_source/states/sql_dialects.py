@@ -1,4 +1,4 @@
-"""The statements of each database: many keys by one of them, an upsert as the database has it."""
+"""The statements of each database: one for many keys, with the database's kind of upsert."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -6,13 +6,13 @@ from typing import Any, Protocol
 from pystorm_source.errors import InternalError, given
 
 SQLITE_PARAMETERS = 500
-"""Of one statement of SQLite's, which takes 999 or more, as it was built."""
+"""Parameters of one statement of SQLite, which takes 999 or more, depending on its build."""
 
 TYPES = {"key": "text", "value": "text", "txid": "bigint", "previous": "text"}
 
 
 class Dialect(Protocol):
-    """How a database is asked; ``database`` is a connection of SQLAlchemy's, ``table`` a name as SQL has it."""
+    """How a database is asked; ``database`` is a connection of SQLAlchemy, ``table`` a quoted name."""
 
     def create(self, table: str, names: Sequence[str]) -> str:
         """The statement that creates the table if it is not there; the first name is the primary key."""
@@ -22,7 +22,7 @@ class Dialect(Protocol):
 
     def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> int:
         """Inserts the rows, given by columns, or replaces those with the same key, which is the first column, unless
-        they have a later txid; how many it has written."""
+        they have a later txid. Returns how many it has written."""
 
 
 class _Common:
@@ -51,12 +51,12 @@ class Sqlite(_Common):
 
 
 class Postgresql(_Common):
-    """A column is one parameter, its texts by lines, which take a fifth of an array's time to make.
+    """A column is one parameter with a text per line, which takes a fifth of an array's time to make.
 
-    No text has a line break of its own: keys and values have them escaped.
+    No text contains a line break: keys and values have them escaped.
     """
 
-    collation = ' COLLATE "C"'  # bytes are compared: quicker than by the rules of a language
+    collation = ' COLLATE "C"'  # compares bytes, which is quicker than by the rules of a language
     # Pages have room for the new version of each row, so that the index needs no new entry: half the time of an upsert.
     # Less room: rows move to other pages. More: a larger table.
     storage = " WITH (fillfactor = 50)"
@@ -91,7 +91,7 @@ def _replacing(names: Iterable[str]) -> str:
 
 
 def _not_later(fields: Iterable[str], new: str) -> list[str]:
-    """That no later batch wrote the kept row: a put may come when its batch is long over."""
+    """The condition that no later batch wrote the kept row: a put may arrive long after its batch has ended."""
     return [f"(kept.txid IS NULL OR kept.txid <= {new}.txid)"] if "txid" in fields else []
 
 

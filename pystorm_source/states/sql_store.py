@@ -17,8 +17,8 @@ CHUNK = 10_000
 class SqlStore(Store):
     """Entries in a table: ``key`` (its primary key), ``value``, and ``txid`` and ``previous`` if the kind has them.
 
-    Needs ``pip install 'sqlalchemy>=2.0'``, for PostgreSQL ``'psycopg[binary]>=3.1'``, too. The table is created if it
-    is not there. A put is one transaction of upserts. Values are JSON text: ``SELECT key, value::numeric FROM totals``.
+    Needs ``pip install 'sqlalchemy>=2.0'``, for PostgreSQL ``'psycopg[binary]>=3.1'``, too. It creates the table if
+    necessary. A put is one transaction of upserts. Values are JSON text: ``SELECT key, value::numeric FROM totals``.
 
     Example:
         >>> from pystorm_source.states import SqlStore, TransactionalMapState
@@ -58,7 +58,7 @@ class SqlStore(Store):
         """The connections of this process, by SQLAlchemy.
 
         Returns:
-            Engine: which connects when it is first used.
+            Engine: connects when it is first used.
         """
         if self._engine is None:
             # Asked before use: a database that was started again has closed the connections of the pool.
@@ -66,10 +66,10 @@ class SqlStore(Store):
         return self._engine
 
     def prepare(self, fields: Sequence[str]) -> None:
-        """Blocking: connects, and creates the table if it is not there.
+        """Blocking: connects, and creates the table if necessary.
 
         Args:
-            fields (Sequence[str]): those of ``Entry`` that the state uses.
+            fields (Sequence[str]): the fields of ``Entry`` that the state uses.
 
         Raises:
             WorldError: the database does not answer, or refuses.
@@ -112,7 +112,7 @@ class SqlStore(Store):
         return [found.get(key) for key in keys]
 
     def multi_put(self, entries: Mapping[str, Entry]) -> int:
-        """Blocking. Writes the entries, in one transaction; none of them if a later batch wrote one of the keys.
+        """Blocking. Writes the entries in one transaction; writes nothing if a later batch wrote one of the keys.
 
         Args:
             entries (Mapping[str, Entry]): by key.
@@ -123,7 +123,7 @@ class SqlStore(Store):
         Raises:
             WorldError: the database does not answer, or refuses.
         """
-        # In one order always: two attempts of a task that overlap would wait for each other's rows for ever.
+        # Always in the same order: two overlapping attempts of a task would otherwise deadlock.
         keys = sorted(entries)
         with self._reaching(), self.engine().begin() as database:
             for start in range(0, len(keys), self.chunk):
@@ -141,12 +141,12 @@ class SqlStore(Store):
 
     @property
     def _table(self) -> str:
-        """The name as SQL has it."""
+        """The name, quoted for SQL."""
         quoted = self.engine().dialect.identifier_preparer.quote_identifier
         return ".".join(quoted(part) for part in self.name.split("."))
 
     def _parsed(self, url: Any) -> Any:
-        """SQLAlchemy's URL, with the driver that the extras install if it names none."""
+        """SQLAlchemy's URL, with the driver that the extras install unless it names one."""
         sqlalchemy = _sqlalchemy()
         try:
             parsed = sqlalchemy.make_url(
@@ -178,7 +178,7 @@ class SqlStore(Store):
         try:
             yield
         except sqlalchemy.exc.DBAPIError as error:
-            # The driver's words: SQLAlchemy's own quote thousands of rows.
+            # The driver's message: SQLAlchemy's quotes thousands of rows.
             raise WorldError(
                 f"{self!r}: the database does not answer, or refuses: see that it runs and what it allows. The batch "
                 f"comes again when the query is started again. Given: {said(error.orig or error)}",

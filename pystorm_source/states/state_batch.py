@@ -3,8 +3,8 @@
     with state.batch(7):   get, get, update, …  (memory)   → one put, and Spark then notes batch 7 as done
                                                     ↑ killed before, in the middle or after it: batch 7 comes again
 
-Each key is written once per batch, and that is part of the promise. If a batch wrote a key by two puts and were killed
-between them, a replay of it would take the first half for the whole.
+Each key is written once per batch, and that is part of the promise. If a batch wrote a key with two puts and were
+killed between them, its replay would mistake the first half for all of it.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ class State(Protocol):
         """Puts them into the store."""
 
     def seen_by(self, batch_id: int, key: str, entry: Entry) -> tuple[str | None, bool]:
-        """What a batch sees of an entry that was there before it, and whether it has been applied to that."""
+        """What a batch sees of an entry that was there before it, and whether the batch has been applied to it."""
         ...
 
     def entry_of(self, batch_id: int, value: str, before: str | None) -> Entry:
@@ -65,7 +65,7 @@ class StateBatch(Generic[V]):
             batch_id (int): the number of the batch.
 
         Raises:
-            ArgumentTypeError: the batch has no such number.
+            ArgumentTypeError: the number is not an int, or below 0.
         """
         if not isinstance(batch_id, int) or batch_id < 0:
             raise ArgumentTypeError(
@@ -75,7 +75,7 @@ class StateBatch(Generic[V]):
             )
         self._state = state
         self._id = batch_id
-        # Of each key that the batch has named, by its text. Plain dictionaries: a batch may have 100,000 keys.
+        # For each key that the batch has named, by its text. Plain dictionaries: a batch may have 100,000 keys.
         self._before: dict[str, str | None] = {}  # the value when the batch began, as text
         self._values: dict[str, Any] = {}  # the value by now
         self._fixed: set[str] = set()  # this batch has been applied to these: updates change nothing
@@ -109,7 +109,7 @@ class StateBatch(Generic[V]):
         return [self._values[text] for text in texts]
 
     def put(self, key: Hashable, value: V | None) -> None:
-        """Sets the value of a key, whatever it was.
+        """Sets the value of a key.
 
         Args:
             key (Hashable): the key.
@@ -118,7 +118,7 @@ class StateBatch(Generic[V]):
         self.update({key: lambda stored: value})
 
     def remove(self, keys: Iterable[Hashable]) -> None:
-        """Takes the values of these keys away. Their entries stay, with null, so that a replay can restore them.
+        """Removes the values of these keys. Their entries stay, with null, so that a replay can restore them.
 
         Args:
             keys (Iterable[Hashable]): the keys.
@@ -126,13 +126,13 @@ class StateBatch(Generic[V]):
         self.update({key: lambda stored: None for key in keys})
 
     def update(self, updaters: Mapping[K, Callable[[V | None], V | None]]) -> dict[K, V | None]:
-        """Updates each key by a function of its own.
+        """Updates each key with its own function.
 
         A transactional state does not call it if this batch has been applied to the key.
 
         Args:
-            updaters (Mapping[K, Callable[[V | None], V | None]]): key → function, which gets the value, None for none,
-                and gives the new one, None to remove it.
+            updaters (Mapping[K, Callable[[V | None], V | None]]): key → function, which takes the value, or None
+                without one, and returns the new value, or None to remove it.
 
         Returns:
             dict[K, V | None]: key → its value now.
@@ -153,11 +153,11 @@ class StateBatch(Generic[V]):
         combine: Callable[[Any, Any], Any],
         zero: Callable[[], Any] | None = None,
     ) -> dict[K, V | None]:
-        """Combines values with those of their keys: what Trident's ``persistentAggregate`` does with a batch.
+        """Combines values with the stored values of their keys, like Trident's ``persistentAggregate`` with a batch.
 
         Args:
             items (Mapping[K, Any] | Iterable[tuple[K, Any]]): keys and values; pairs may name a key several times.
-            combine (Callable[[Any, Any], Any]): gets the stored value and the item's, gives the new one:
+            combine (Callable[[Any, Any], Any]): takes the stored value and the item's, returns the new one:
                 ``operator.add``, ``max``.
             zero (Callable[[], Any]): makes the stored value of a new key, such as ``list``. Defaults to None: the
                 item's value becomes the stored one.

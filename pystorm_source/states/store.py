@@ -14,8 +14,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     Args:
         value (str): the newest value.
-        txid (int): the batch that wrote it; None in a state without. Defaults to None.
-        previous (str): the value before that batch; None in a state without. Defaults to None.
+        txid (int): the batch that wrote it; None if the state has no txids. Defaults to None.
+        previous (str): the value before that batch; None if the state does not keep it. Defaults to None.
 
     Example:
         >>> from pystorm_source.states import Entry
@@ -23,7 +23,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         Entry(value='12.5', txid=7, previous='10.0')
     """
 
-    # Neither a tuple nor seen by the collector of cycles, which would look through 10,000 of them in each batch.
+    # Neither a tuple nor tracked by the garbage collector, which would look through 10,000 of them in each batch.
 
     value: str
     txid: int | None = None
@@ -39,7 +39,7 @@ class Store(ABC):
     """A store of entries by key: what Trident calls a backing map. Derive from it to keep a state elsewhere.
 
     A put may be cut at any point, if the process or the server is killed: some keys are then written and some are not.
-    Each single key must be written as a whole, and must be there for the next get once ``multi_put`` has returned.
+    Each single key must be written completely, and the next get must see it once ``multi_put`` has returned.
 
     Example:
         >>> from pystorm_source.states import Entry, OpaqueMapState, Store
@@ -58,7 +58,7 @@ class Store(ABC):
         """Called before the first get, and when a query is made ready: connects, creates a table.
 
         Args:
-            fields (Sequence[str]): those of ``Entry`` that the state uses: "value", and "txid" and "previous" if so.
+            fields (Sequence[str]): the fields of ``Entry`` that the state uses: "value", perhaps "txid" and "previous".
         """
 
     @abstractmethod
@@ -74,18 +74,18 @@ class Store(ABC):
 
     @abstractmethod
     def multi_put(self, entries: Mapping[str, Entry]) -> int | None:
-        """Writes the entries in the place of those that there are, unless a later batch wrote these.
+        """Writes the entries and replaces existing ones, unless a later batch wrote those.
 
-        An attempt of a batch may be held between its get and its put, by a debugger, a lost executor or a slow machine.
-        Meanwhile another attempt ends the batch, and later batches write the same keys. The store must refuse a put
-        that comes so late, in the statement that writes: ``UPDATE … WHERE txid <= :txid``.
+        An attempt of a batch may be stuck between its get and its put: a debugger, a lost executor, a slow machine.
+        Then another attempt ends the batch, and later batches write the same keys. The store must refuse a put that
+        arrives so late, in the statement that writes: ``UPDATE … WHERE txid <= :txid``.
 
         Args:
             entries (Mapping[str, Entry]): by key. Not empty, all of one batch.
 
         Returns:
-            int | None: how many it has written: fewer than given if it has refused some. Better none are written then
-            than a part. None if the store does not look: then a late put overwrites newer values.
+            int | None: how many it has written: fewer than given if it has refused some. It should then write nothing
+            rather than a part. None if the store does not look: then a late put overwrites newer values.
         """
 
 

@@ -13,7 +13,7 @@ SQL = ("sqlite", "postgresql", "postgres")
 
 
 def store_at(url: str, name: str) -> Store:
-    """A store by its URL, and the name of its table or the prefix of its keys. Raises ArgumentError for another URL."""
+    """A store by its URL and the name of its table or the prefix of its keys. Raises ArgumentError for other URLs."""
     scheme = re.match(r"(\w+)(?:\+\w+)?:", url) if isinstance(url, str) else None
     if scheme is not None and scheme[1] in REDIS:
         return RedisStore(url, name)

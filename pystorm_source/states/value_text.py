@@ -14,7 +14,7 @@ NULL = "null"
 
 
 class ValueText:
-    """Encodes and decodes values. ``kind``: their type, if JSON does not tell it; None: what JSON tells."""
+    """Encodes and decodes values. ``kind``: their type, if JSON does not tell it; None: JSON's own types."""
 
     def __init__(self, kind: Any = None):
         self.kind = kind
@@ -33,11 +33,11 @@ class ValueText:
             try:
                 return self._decoder.decode(f"[{','.join(texts)}]")
             except msgspec.MsgspecError:
-                pass  # one of them, which is named by the other way
+                pass  # one of them is bad: the slow way names it
         return [self.decode(text) for text in texts]
 
     def encode(self, value: Any) -> str:
-        """Raises ArgumentTypeError for a value that would not come back as it is."""
+        """The text of a value. Raises ArgumentTypeError for a value that would not be the same when read."""
         if value is None:
             return NULL
         is_number = type(value) is int or (type(value) is float and math.isfinite(value))
@@ -46,7 +46,7 @@ class ValueText:
         try:
             if self.kind is not None:
                 text = repr(value) if is_number else msgspec.json.encode(value).decode()
-                self._decoder.decode(text)  # order: before it is in the store, which no batch could read then
+                self._decoder.decode(text)  # order: before it is in the store, where no batch could read it
                 return text
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
             if json.loads(text) == value:
@@ -61,7 +61,7 @@ class ValueText:
         )
 
     def decode(self, text: str) -> Any:
-        """A new object each time, so that an updater may change it. Raises ArgumentError for another state's text."""
+        """A new object each time, so an updater may change it. Raises ArgumentError for another state's text."""
         if text == NULL:
             return None
         try:

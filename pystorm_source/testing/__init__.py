@@ -3,7 +3,7 @@
     result = run_topology(WordCount, config={"sentences.total": 2})
     assert result.rows("counts") == [("cow", 1), ("moon", 1)]
 
-Time is a ``ManualClock`` that advances whenever a topology would wait: ticks and pauses come at once.
+Time is a ``ManualClock`` that advances whenever a topology would wait, so ticks and pauses take no time.
 """
 
 from pystorm_source.clock import ManualClock, SystemClock

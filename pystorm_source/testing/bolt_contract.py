@@ -1,4 +1,4 @@
-"""``verify_bolt``, which holds a bolt to the laws of bolt_laws.py."""
+"""``verify_bolt``, which checks a bolt against the laws of bolt_laws.py."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -23,28 +23,28 @@ def verify_bolt(
     state: State | None = None,
     timeout: float = 60.0,
 ) -> None:
-    """Runs a bolt over the rows in one go, and then in every way in which Spark or the engine may; returns if it always
-    emits the same rows.
+    """Runs a bolt over the rows in one go, then in every other way that Spark or the engine may run it; returns if it
+    always emits the same rows.
 
-    The commonest mistake that it finds is state in ``self``. One task of the bolt is run, with its own config.
+    The most common mistake that it finds is state in ``self``. It runs one task of the bolt, with its own config.
 
     Args:
         bolt (type[Bolt] | ComponentSpec): the class, or its spec.
         rows (list): values of the tuples that it gets, a few dozen; ``ON(stream, values)`` for other streams than the
             default one.
         config (Mapping[str, Any]): configuration of the topology. Defaults to None.
-        fields (list[str | Stream]): what the rows' spout declares, as its ``outputs``. Defaults to those of the stream
-            that the spec subscribes to.
-        state (str): "none": what it emits depends on the tuple alone. "micro-batch": it gathers tuples and emits until
-            the final tick, after which nothing is left. "instance": it may keep anything, and its loss with the
-            process is meant. Defaults to None: "micro-batch" for a BatchingBolt, "none" for others.
+        fields (list[str | Stream]): what the rows' spout declares, like its ``outputs``. Defaults to the fields of the
+            stream that the spec subscribes to.
+        state (str): "none": what it emits depends only on the tuple. "micro-batch": it gathers tuples and emits until
+            the final tick, after which nothing is left. "instance": it may keep anything, and may lose it with the
+            process. Defaults to None: "micro-batch" for a BatchingBolt, "none" for others.
         timeout (float): seconds of the machine's clock for all runs together. Defaults to 60.0.
 
     Raises:
-        ContractBroken: a law is broken; names law, tuple, what was expected and found, and the remedy.
-        TupleFailed: the bolt raised although it was run over the rows in one go; its cause is the bolt's own exception.
-        TopologyError: it is no bolt, the fields of its rows are unknown, or a row does not have them.
-        ArgumentError: ``state`` is none of these, or there are no rows.
+        ContractBroken: the bolt breaks a law; names law, tuple, what was expected and found, and the remedy.
+        TupleFailed: the bolt raised when run over the rows in one go; its cause is the bolt's own exception.
+        TopologyError: it is not a bolt, the fields of its rows are unknown, or a row does not match them.
+        ArgumentError: ``state`` is another value, or there are no rows.
 
     Example:
         >>> from pystorm_source.testing import verify_bolt
@@ -55,7 +55,7 @@ def verify_bolt(
         ...             self.emit([word])
         >>> verify_bolt(Split, [["the cow"], [""], ["the moon"]], fields=["line string"])
     """
-    __tracebackhide__ = True  # for pytest: the frames of the component tell more
+    __tracebackhide__ = True  # for pytest: the component's frames tell more
     spec = _spec_of(bolt)
     if state is None:
         state = "micro-batch" if issubclass(spec.component_cls, BatchingBolt) else "none"
@@ -85,7 +85,7 @@ def _spec_of(bolt: Any) -> ComponentSpec:
 
 
 def _fields_of(spec: ComponentSpec) -> list[Stream]:
-    """Those of the first component that it subscribes to."""
+    """Returns the streams of the first component that it subscribes to."""
     sources = [source.component for source, _ in spec.subscriptions if isinstance(source.component, ComponentSpec)]
     if not sources:
         raise TopologyError(
@@ -97,7 +97,7 @@ def _fields_of(spec: ComponentSpec) -> list[Stream]:
 
 
 def _check_rows(rows: Sequence[Any], fields: Sequence[Any]) -> None:
-    """A row of the test's that does not fit is no emit of the bolt's, so it breaks none of the bolt's laws."""
+    """Refuses rows that do not fit: they come from the test, not from the bolt, so the bolt breaks no law."""
     streams = {stream.name: stream.fields for stream in Stream.all_of(fields, given_by="the rows")}
     for number, row in enumerate(rows, 1):
         stream, values = (row.stream, row.values) if isinstance(row, ON) else ("default", row)

@@ -25,19 +25,19 @@ from pystorm_source.testing.law import (
 from pystorm_source.testing.script import ABORT, EOF, FAIL, PAUSE
 
 PAUSE_SECONDS = 1e-6
-"""Of the engine's clock, before a task is killed. More: ticks come, and a bolt emits earlier."""
+"""Pause on the engine's clock before a task is killed. More: ticks arrive, and a bolt emits earlier."""
 
 CUTS = (1, 2, 7)
-"""Rows of the batches that an Arrow bolt gets at most, besides all at once."""
+"""Most rows of the batches that an Arrow bolt gets, besides all at once."""
 LAWS: list[Law] = []
-"""In the order in which they are tried: the first that is broken is the most telling one."""
+"""In the order of the checks: the first broken law is the most telling one."""
 
 
 def copied(rows: Sequence[Any]) -> list[Any]:
-    """A run changes nothing in the rows of another one."""
+    """Copies the rows, to protect them from changes by other runs."""
     try:
         return copy.deepcopy(list(rows))
-    except Exception:  # values that do not copy are shared
+    except Exception:  # values that cannot be copied are shared
         return list(rows)
 
 
@@ -167,7 +167,7 @@ def _check_fresh(trial: BoltTrial) -> None:
 def _check_killed(trial: BoltTrial) -> None:
     for number in trial.turns():
         rows = copied(trial.rows)
-        # Order: in the pause all that came before it passes through the bolt.
+        # Order: during the pause, everything before it passes through the bolt.
         ran = trial.run([*rows[: number + 1], PAUSE(PAUSE_SECONDS), ABORT, *rows[number + 1 :]])
         trial.compare(ran, f"{row_place(trial.rows, number)}, where the task was killed and started again")
 

@@ -1,4 +1,4 @@
-"""One bolt on trial: its rows, the run of reference, and how the rows of two runs are compared."""
+"""One bolt on trial: its rows, the reference run, and how to compare the rows of two runs."""
 
 import threading
 from collections import Counter
@@ -26,11 +26,11 @@ from pystorm_source.testing.script import ScriptedSpout
 from pystorm_source.worker import Worker
 
 MOST_TURNS = 50
-"""Tuples that are killed, or fail, in turn: of more rows as many, evenly spread. Fewer: a fault that one tuple alone
-shows is missed. More: the check takes longer, by the square of the rows."""
+"""Tuples that are killed, or fail, in turn; evenly spread over the rows. Fewer: misses a fault that only one tuple
+shows. More: the check takes longer, by the square of the rows."""
 
 THREAD_SECONDS = 1.0
-"""How long threads that a bolt has left are waited for. Less: their late emits are missed. More: the check takes that
+"""How long to wait for threads that a bolt has left running. Less: misses their late emits. More: the check takes that
 long if a thread never ends."""
 State = Literal["none", "micro-batch", "instance"]
 
@@ -53,12 +53,12 @@ class Ran:
 
     @property
     def received(self) -> dict[str, list[tuple[Any, ...]]]:
-        """The rows as the bolt behind got them."""
+        """The rows that the bolt behind got."""
         return {name: self.result.rows("behind", name) for name in self.rows}
 
 
 class BoltTrial:
-    """One bolt, its rows, and the run of reference."""
+    """One bolt, its rows, and the reference run."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class BoltTrial:
         self._names = (spec.name or "bolt", next(iter(sources), "rows"))
         self._law: Law | None = None
         self.reference: Ran
-        self.given: list[Any] = []  # to the run of reference
+        self.given: list[Any] = []  # to the reference run
         self.ordered = not issubclass(self.cls, AsyncBolt)
         self.solo: list[Ran] = []  # a run for each row
 
@@ -96,10 +96,9 @@ class BoltTrial:
     def run(
         self, script: Sequence[Any], place: str = "", behind: bool = False, waits: bool = False, **config: Any
     ) -> Ran:
-        """Raises ContractBroken for a wrong emit and for what the bolt raises; TupleFailed if it raises in the run of
-        reference.
+        """Raises ContractBroken for a wrong emit and if the bolt raises; TupleFailed if it raises in the reference run.
 
-        ``waits``: for threads that the bolt has left. ``config``: with ``_`` for ``.``.
+        ``waits``: for threads that the bolt has left running. ``config``: with ``_`` for ``.``.
         """
         bolt, source = self._names
         rows = ScriptedSpout.of(self._fields, *script).spec(name=source)
@@ -146,7 +145,7 @@ class BoltTrial:
         raise broken(self.cls.__name__, says, place, "no exception", raised(cause), remedy) from trim(cause)
 
     def compare(self, found: Ran, place: str, times: int = 1) -> None:
-        """The rows of the reference, so many times."""
+        """Compares with the reference rows, repeated so many times."""
         expected = {name: rows * times for name, rows in self.reference.rows.items()}
         self.compare_rows(expected, found.rows, place)
 
@@ -160,13 +159,13 @@ class BoltTrial:
                 self.broken(where, *differs)
 
     def turns(self) -> list[int]:
-        """Numbers of the rows that take turns, in order."""
+        """Returns the numbers of the rows that take turns, in order."""
         step = max(1, -(-len(self.rows) // MOST_TURNS))
         return list(range(0, len(self.rows), step))
 
 
 def missing(expected: Sequence[Any], found: Sequence[Any]) -> tuple[str, str] | None:
-    """What was expected and what was found if these are not the same rows, in any order."""
+    """Returns what was expected and found if the rows differ, ignoring order; otherwise None."""
     one, other = Counter(map(key_of, expected)), Counter(map(key_of, found))
     if one == other:
         return None
@@ -184,9 +183,9 @@ def _nonempty(rows: Sequence[Any], keys: Counter[Any]) -> list[tuple[Sequence[An
 
 
 def wait_for(threads: set[threading.Thread]) -> None:
-    """Threads that a bolt has left may still emit."""
+    """Waits for threads that a bolt has left running, which may still emit."""
     clock = SystemClock()
     end = clock.monotonic() + THREAD_SECONDS
     for thread in threads:
-        if not thread.name.startswith("asyncio_"):  # an event loop's, which wait for ever
+        if not thread.name.startswith("asyncio_"):  # an event loop's never end
             thread.join(max(0.0, end - clock.monotonic()))

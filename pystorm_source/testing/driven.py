@@ -1,4 +1,4 @@
-"""Runs a spout without Spark, on the compiled executor: asked as on the driver, read as in a task."""
+"""Runs a spout without Spark, on the compiled executor: queried as on the driver, read as in a task."""
 
 import copy
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ from pystorm_source.worker.unread import give_clock
 QUOTA = 256
 SILENT_TURNS = 3
 SILENT_SECONDS = 2.0
-"""How long a spout may emit nothing before its range counts as one without an end. Less: one that waits for a server
-is blamed. More: a test of a spout that never signals its end takes that long."""
+"""How long a spout may emit nothing before its range counts as endless. Less: a spout that waits for a server is
+blamed. More: a test of a spout that never signals its end takes that long."""
 
 Row = tuple[int | None, tuple[Any, ...]]
-"""Offset, None for one of a batch, and values."""
+"""Offset (None for a row of a batch) and values."""
 
 
 class Driven:
-    """A spout of this spec. Every task has an instance of its own.
+    """A spout of this spec. Every task has its own instance.
 
     Raises as ``compile_plan``.
     """
@@ -45,7 +45,7 @@ class Driven:
         self.driver = self.instance("driver")
 
     def instance(self, place: str) -> PartitionedSpout:
-        """A new one, initialized. ``place``: "driver" or "task"."""
+        """Returns a new, initialized instance. ``place``: "driver" or "task"."""
         spout: PartitionedSpout = self.cls()
         give_clock(spout, self.clock)
         context = self._plan.context_of(self.component.name, self.component.tasks[0], place)
@@ -53,13 +53,13 @@ class Driven:
         return spout
 
     def read(self, partition: str, start: int, end: int, spout: PartitionedSpout | None = None) -> list[Row]:
-        """The rows of the default stream of a range, through executor and row builder."""
+        """Returns the default stream's rows of a range, read through executor and row builder."""
         return self.read_all(partition, start, end, spout).get("default", [])
 
     def read_all(
         self, partition: str, start: int, end: int, spout: PartitionedSpout | None = None
     ) -> dict[str, list[Row]]:
-        """Stream → its rows. Raises ComponentFailed if the spout does, ContractBroken if the range has no end."""
+        """Stream → its rows. Raises ComponentFailed if the spout raises, ContractBroken if the range has no end."""
         spout = spout or self.instance("task")
         reading = Reading(self, spout)
         reading.open(partition, start, end)
@@ -69,7 +69,7 @@ class Driven:
 
 
 class Reading:
-    """A range that an instance reads."""
+    """An instance that reads a range."""
 
     def __init__(self, driven: Driven, spout: PartitionedSpout):
         self.spout = spout
@@ -86,7 +86,7 @@ class Reading:
         self.executor.open_range(start, end, type(self.spout).gives_batches())
 
     def to_the_end(self, place: str) -> None:
-        """Raises ContractBroken if the end does not come."""
+        """Reads until the range ends. Raises ContractBroken if it does not."""
         clock = SystemClock()
         idle, since = 0, clock.monotonic()
         while not self.executor.exhausted:
@@ -107,7 +107,7 @@ class Reading:
 
 
 class StreamRead(NamedTuple):
-    """What comes of a stream: values of declared types as Spark gets them, others as they were emitted."""
+    """The rows of a stream: values of declared types as Spark gets them, others as emitted."""
 
     stream: Stream
     router: StreamRouter

@@ -1,7 +1,7 @@
 """Whether the values of inner streams, which bolts take, fit their declared types.
 
-The engine passes such values on as they are, and checks only what leaves the topology as rows. So a bolt that emits
-``"5"`` where it declares ``long`` is not noticed before another bolt computes with it, and there perhaps never.
+The engine passes such values on unchanged, and checks only what leaves the topology as rows. If a bolt emits ``"5"``
+where it declares ``long``, nothing happens until another bolt computes with it, if ever.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class _Field(NamedTuple):
 
 
 class InnerTypes:
-    """Of one run. Raises SchemaError if a declared type is none."""
+    """Checks the values of one run. Raises SchemaError if a declared type does not exist."""
 
     def __init__(self, plan: Plan):
         opened = {(component.name, stream.name) for component, stream in plan.open_streams}
@@ -40,7 +40,7 @@ class InnerTypes:
         self._checked = dict.fromkeys(self._fields, 0)
 
     def check(self, rows: Mapping[tuple[str, str], Sequence[tuple[Any, ...]]]) -> None:
-        """Looks at the rows, by component and stream, that have come since the last call.
+        """Checks the rows, by component and stream, that arrived since the last call.
 
         Raises TupleFailed for the first value that does not fit; its cause names field, value and row.
         """

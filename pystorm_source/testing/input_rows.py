@@ -1,4 +1,4 @@
-"""The rows of ``run_topology(T, rows=...)``: what an Input gets in a test."""
+"""The rows of ``run_topology(T, rows=...)``, which an Input gets in a test."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from pystorm_source.types.arrow import field_type
 
 
 def with_rows(plan: Plan, rows: Any) -> Plan:
-    """The plan whose Input reads ``rows``. Raises ArgumentError for rows without an Input, or an Input without rows."""
+    """Returns the plan with an Input that reads ``rows``. Raises ArgumentError if only one of the two exists."""
     component = input_of(plan)
     if component is None and rows is None:
         return plan
@@ -33,7 +33,7 @@ def with_rows(plan: Plan, rows: Any) -> Plan:
 
 
 def with_rows_of(plan: Plan, rows: Mapping[str, Any]) -> Plan:
-    """The plan whose Inputs read these rows, by their names. Raises ArgumentError for rows of another form."""
+    """Returns the plan with Inputs that read these rows, by name. Raises ArgumentError for rows of another form."""
     components = []
     for each in plan.components:
         if each.name in rows:
@@ -60,7 +60,7 @@ class _GivenRows(Input):
         return ["rows"]
 
     def latest(self, partition: str) -> int:
-        return max(1, int(self.batch.num_rows))  # bolts run without rows, too, as in a partition without rows
+        return max(1, int(self.batch.num_rows))  # bolts run even without rows, as in an empty partition
 
     def open(self, partition: str, start: int, end: int) -> None:
         super().open(partition, start, end)

@@ -1,4 +1,4 @@
-"""Laws of components, and what is said of one that is broken."""
+"""Laws of components, and the errors for broken ones."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ PICKLES = "the class pickles"
 
 @dataclass(frozen=True)
 class Law:
-    """``check(trial)`` raises ContractBroken if the component that is tried breaks the law."""
+    """``check(trial)`` raises ContractBroken if the tested component breaks the law."""
 
     says: str
     remedy: str
@@ -38,7 +38,7 @@ class Law:
 
 
 def law_of(laws: list[Law], says: str, remedy: str) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Decorates the check of a law, and puts the law at the end of ``laws``."""
+    """Decorates the check of a law, and appends the law to ``laws``."""
 
     def add(check: Callable[[Any], None]) -> Callable[[Any], None]:
         laws.append(Law(says, remedy, check))
@@ -48,7 +48,7 @@ def law_of(laws: list[Law], says: str, remedy: str) -> Callable[[Callable[[Any],
 
 
 def broken(component: str, law: str, place: str, expected: str, found: str, remedy: str) -> ContractBroken:
-    """The error that says so."""
+    """Builds the error for a broken law."""
     where = f" at {place}" if place else ""
     error = ContractBroken(
         f"{component} breaks the law {law!r}{where}: expected {expected}. {remedy}. Given: {found}",
@@ -60,9 +60,9 @@ def broken(component: str, law: str, place: str, expected: str, found: str, reme
 
 
 class TimeLimit:
-    """Calls functions in one thread of its own: components that never return do not hold up the test.
+    """Calls functions in a separate thread, so that components that never return do not hold up the test.
 
-    All of them are called in that thread, since what a component opens may belong to it.
+    Uses one thread for all calls, because what a component opens may belong to its thread.
     """
 
     def __init__(self, component: str, seconds: float):
@@ -86,28 +86,28 @@ class TimeLimit:
             let_come()
 
     def left(self) -> float:
-        """Seconds, at least a hundredth."""
+        """Returns the seconds left, at least a hundredth."""
         return max(0.01, self._began + self._seconds - self._clock.monotonic())
 
     def call(self, function: Callable[[], Any]) -> Any:
-        """What the function returns. Raises what it raises; ContractBroken if the time is over."""
+        """Returns what the function returns. Raises what it raises; ContractBroken if time is up."""
         __tracebackhide__ = True
         self._calls.put(function)
         try:
-            # What watches a run itself comes first, for it knows more.
+            # The run's own watchdog goes first, because it knows more.
             answer, error = self._answers.get(timeout=self.left() + 3 * GRACE_SECONDS)
         except Empty:
             self._has_interrupted = True
             call = interrupted_threads([self._thread]) or "the checks were still running"
             raise self.over(call) from None
         if isinstance(error, PystormError):
-            raise error.with_traceback(None)  # its cause has the user's frames, and other frames tell nothing
+            raise error.with_traceback(None)  # its cause has the user's frames; the others say nothing
         if error is not None:
             raise error
         return answer
 
     def over(self, found: str) -> ContractBroken:
-        """The error for a call that did not return in time."""
+        """Builds the error for a call that did not return in time."""
         expected = f"an end of all checks within {self._seconds:g} seconds"
         return broken(self._component, RETURNS, "", expected, found, RETURNS_REMEDY)
 
@@ -157,25 +157,25 @@ OF_ERRORS: dict[Code, tuple[str, str]] = {
         "Emit first, then ack; in an AsyncBolt await what process() starts; or emit with anchors=[]",
     ),
 }
-"""Code of an error of ``emit`` → the law that it stands for, and the remedy."""
+"""Code of an error of ``emit`` → the law that it breaks, and the remedy."""
 
 
 def law_of_error(error: BaseException) -> tuple[str, str] | None:
-    """The law and the remedy that an exception of a component's stands for; None for one of its own."""
-    code: Any = getattr(cause_of(error), "code", None)  # exceptions of others have one, too: a number, or anything
+    """Returns the law that an exception shows to be broken, and the remedy; None for the component's own exceptions."""
+    code: Any = getattr(cause_of(error), "code", None)  # foreign exceptions may have a code of any type, too
     return next((law for each, law in OF_ERRORS.items() if each == code), None)
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """The component's own exception."""
+    """Returns the component's own exception."""
     while isinstance(error, (ComponentFailed, TupleFailed)) and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def own_failure(component: str, error: BaseException, where: str = "") -> BaseException:
-    """What to raise for an exception of the component's own, by which no law is broken: the failure as a run has it. An
-    error of this package is its own."""
+    """Returns what to raise for an exception that breaks no law: the failure as a run raises it, or an error of this
+    package itself."""
     if isinstance(error, ComponentFailed):
         failure = error
     elif isinstance(error, PystormError):
@@ -189,7 +189,7 @@ def own_failure(component: str, error: BaseException, where: str = "") -> BaseEx
 
 
 def method_of(error: BaseException) -> str:
-    """The method of a component that raised, by the traceback."""
+    """Returns the component's method that raised, by the traceback."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -210,10 +210,10 @@ def raised(error: BaseException) -> str:
 
 
 def check_pickles(cls: type, remedy: str) -> type:
-    """The class as it comes out of the pickle in which Spark ships it. Raises ContractBroken."""
+    """Returns the class after a round trip through Spark's pickle. Raises ContractBroken."""
     pickle = _pickle_of_spark()
     if pickle.__name__ == "pickle" and "<locals>" in cls.__qualname__:
-        return cls  # only Spark's own pickle ships such a class, and it is not installed
+        return cls  # only Spark's own pickle, which is not installed, ships such a class
     try:
         copied: type = pickle.loads(pickle.dumps(cls))
     except Exception as error:
@@ -224,7 +224,7 @@ def check_pickles(cls: type, remedy: str) -> type:
 
 
 def _pickle_of_spark() -> Any:
-    """Tests may run where no Spark is: then classes of modules are pickled by name, as Spark's pickle does it, too."""
+    """Returns Spark's pickle or, if Spark is not installed, Python's: both pickle a module's classes by name."""
     for name in ("pyspark.cloudpickle", "cloudpickle"):
         if find_spec(name.partition(".")[0]) is not None:
             return import_module(name)
@@ -235,7 +235,7 @@ def _pickle_of_spark() -> Any:
 
 
 def key_of(value: Any) -> Any:
-    """Equal for values that are the same to a reader, NaN included; hashable."""
+    """Returns a hashable key, equal for values that look the same to a reader, NaN included."""
     if isinstance(value, (list, tuple)):
         return (type(value).__name__ if isinstance(value, list) else "tuple", *map(key_of, value))
     if isinstance(value, dict):
@@ -249,7 +249,7 @@ def key_of(value: Any) -> Any:
 
 
 def difference(expected: Sequence[Any], found: Sequence[Any]) -> tuple[str, str] | None:
-    """What was expected and what was found at the first row that differs; None if none does."""
+    """Returns what was expected and found at the first row that differs; None if no row differs."""
     for number, (one, other) in enumerate(zip(expected, found, strict=False)):
         if key_of(one) != key_of(other):
             return f"row {number + 1} to be {given(one)}", given(other)

@@ -9,17 +9,17 @@ Row = tuple[Any, ...]
 
 
 def of_left(emitted: list[Row], left: list[Row], types: list[pa.DataType], is_whole: bool) -> list[Row]:
-    """The rows as they were emitted, in that order, without those that are not among the rows that left.
+    """Returns the emitted rows, in order, that are among the rows that left.
 
-    ``left``: as they come back out of Arrow. Which of equal rows is meant makes no difference. ``is_whole``: whether
-    the run came to its end; else rows of the micro-batch that broke off have left, and ``emitted`` is without them.
+    ``left``: as read back from Arrow. It does not matter which of several equal rows left. ``is_whole``: whether the
+    run came to its end; if not, rows of the interrupted micro-batch may have left that ``emitted`` does not have.
     """
     if is_whole and len(emitted) == len(left):
         return list(emitted)
     try:
         columns = map(_as_arrow, zip(*emitted, strict=True), types)
         keys = list(map(repr, zip(*columns, strict=True)))
-    except (pa.ArrowException, TypeError, ValueError):  # the core converts what pyarrow alone does not
+    except (pa.ArrowException, TypeError, ValueError):  # the core converts some values that pyarrow does not
         return list(left if is_whole else emitted)
     waiting = Counter(map(repr, left))
     kept = []

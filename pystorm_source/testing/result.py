@@ -15,29 +15,29 @@ from pystorm_source.worker.local_run import Counts
 _COLUMNS = ("emitted", "executed", "acked", "failed", "unsettled")
 _ADDED = (*_COLUMNS, "retries", "dead_letters", "dropped", "duplicate_verdicts", "skipped")
 _MOST_ERRORS = 20
-"""Errors below the table in a notebook. More: the output grows with the input. Less: the one that tells is missing."""
+"""Errors below the table in a notebook. More: the output grows with the input. Less: the telling one is missing."""
 
 
 class Result:
-    """What ``run_topology`` returns: rows, counts and errors of a run. Printed it is a table.
+    """What ``run_topology`` returns: rows, counts and errors of a run. Prints as a table.
 
     Counts are dicts, component → count, summed up over all workers.
 
     Attributes:
         emitted (dict[str, int]): tuples that it emitted.
         executed (dict[str, int]): calls: of ``next_tuple``, or of ``process``.
-        acked (dict[str, int]): tuples that a bolt acked; of a spout, trees.
-        failed (dict[str, int]): tuples that a bolt failed; of a spout, trees.
-        unsettled (dict[str, int]): trees of a spout without a verdict: a bolt has forgotten to ack.
+        acked (dict[str, int]): tuples that a bolt acked; for a spout, trees.
+        failed (dict[str, int]): tuples that a bolt failed; for a spout, trees.
+        unsettled (dict[str, int]): trees of a spout without a verdict: a bolt forgot to ack.
         retries (dict[str, int]): tuples that a spout emitted again.
-        dead_letters (dict[str, int]): tuples of a spout that no retry was left for.
+        dead_letters (dict[str, int]): tuples of a spout that had no retry left.
         dropped (dict[str, int]): dead letters that left no row.
-        duplicate_verdicts (dict[str, int]): acks and fails of tuples that had their verdict already; without effect.
-        skipped (dict[str, int]): tuples that a bolt did not get, as their trees failed while they waited in its queue.
+        duplicate_verdicts (dict[str, int]): acks and fails of tuples that already had a verdict; without effect.
+        skipped (dict[str, int]): tuples that a bolt did not get because their trees failed while they were queued.
         metrics (dict): component → what it gave to ``report_metric``.
-        errors (list[Exception]): what components raised that did not end the run, and with ``errors="collect"`` what
-            did: TupleFailed, with the component's exception as cause.
-        attempts (int): workers that ran: one for each range, and one more for each that died.
+        errors (list[Exception]): exceptions that did not end the run and, with ``errors="collect"``, the one that did:
+            TupleFailed, with the component's exception as cause.
+        attempts (int): workers that ran: one for each range, and another for each that died.
         micro_batches (int): micro-batches that came to their end.
         states (dict): bolt that keeps a state → key, a tuple → its values by name.
         is_whole (bool): whether the run came to its end; False only with ``errors="collect"``.
@@ -85,14 +85,14 @@ class Result:
         self._rows = rows
         streams = ((each.name, stream) for each in plan.components for stream in plan.streams_of(each))
         self._ddls = {(name, stream.name): stream.types for name, stream in streams}
-        # As Spark would get them: without what attempts that failed have emitted. Of streams that left the run.
+        # Rows that Spark would get from the streams that left the run: without emits of failed attempts.
         self._left: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
 
     def add(self, other: "Result") -> None:
-        """Counts, errors and rows of another run, as far as they are of components of this topology.
+        """Adds counts, errors and rows of another run, for components of this topology.
 
         Args:
-            other (Result): of a stage of it.
+            other (Result): the result of one of its stages.
         """
         for name in _ADDED:
             own, theirs = getattr(self, name), getattr(other, name)
@@ -110,14 +110,14 @@ class Result:
     ) -> list[tuple[Any, ...]]:
         """What a stream emitted in micro-batches that came to their end.
 
-        Of a stream that leaves the topology and declares types it is what Spark would get: without what attempts that
-        failed have emitted, which a retry emits again. Of other streams, and with ``check_types=False``, it is
-        everything.
+        For a stream that leaves the topology and declares types, these are the rows that Spark would get, without emits
+        of failed attempts, which a retry repeats. For other streams, and with ``check_types=False``, these are all
+        emits.
 
         Args:
             component (str | ComponentSpec): the component, by name or as ``WordCount.words``.
             stream (str): its stream. Defaults to 'default'.
-            of_failed_attempts (bool): with what attempts that failed have emitted. Defaults to False.
+            of_failed_attempts (bool): include emits of failed attempts. Defaults to False.
 
         Returns:
             list[tuple]: the values, in order.
@@ -149,7 +149,7 @@ class Result:
         return "\n".join([*lines, *(f"  {error}" for error in self.errors)]) + ">"
 
     def _repr_html_(self) -> str:
-        """Asked by a notebook."""
+        """Called by a notebook."""
         rows = [[name, *(getattr(self, column)[name] for column in _COLUMNS)] for name in self.emitted]
         errors = "".join(f"<pre>{escape(str(error))}</pre>" for error in self.errors[:_MOST_ERRORS])
         return html_table(self._headline(), ("component", *_COLUMNS), rows) + errors

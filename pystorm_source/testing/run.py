@@ -43,51 +43,51 @@ def run_topology(
     tasks: int = 2,
     timers_after: float = 0.0,
 ) -> Result:
-    """Runs a topology in this process until its spouts have nothing more, and all of it has passed through.
+    """Runs a topology in this process until its spouts have nothing more and every tuple has passed through.
 
-    As in Spark, each range of a spout's partition has a worker of its own, and so has each spout without offsets: no
-    bolt sees tuples of two spouts, or of two partitions, in one instance.
+    As in Spark, each range of a spout's partition has its own worker, and so does each spout without offsets: no
+    instance of a bolt sees tuples of two spouts or two partitions.
 
-    An exception of a component that would end the Spark task is raised. One that does not end it (of a component with
-    ``exit_on_exception = False``) is in ``Result.errors``.
+    Raises a component's exception if it would end the Spark task; otherwise (with ``exit_on_exception = False``) adds
+    it to ``Result.errors``.
 
     Args:
-        topology (type[Topology]): the class. Its PartitionedSpouts are read from their earliest offsets to what is the
-            latest now; a spout without offsets is asked until it has nothing.
-        config (Mapping[str, Any]): goes over ``Topology.config``, as options of a query do; a component's own config
-            stays on top. Defaults to None.
-        scheduler (str): "inline", one thread, or "threads", one per executor, whose interleaving no seed decides.
+        topology (type[Topology]): the class. Its PartitionedSpouts are read from their earliest offsets to the present
+            latest ones; a spout without offsets is polled until it has nothing.
+        config (Mapping[str, Any]): overrides ``Topology.config``, like options of a query; a component's own config
+            overrides both. Defaults to None.
+        scheduler (str): "inline", one thread, or "threads", one per executor, which no seed can make repeatable.
             Defaults to ``topology.scheduler``.
         clock (Clock): the engine's; components that have a ``clock`` get it, too. A SystemClock waits for real, and
-            runs as the engine does in Spark. Defaults to a ManualClock for the engine alone, which advances where a
+            runs as the engine does in Spark. Defaults to a ManualClock for only the engine, which advances where a
             topology would wait.
-        seed (int): shuffles the order of workers and the order and the length of turns; the same seed gives the same
+        seed (int): shuffles the order of workers and the order and length of turns; the same seed gives the same
             run. Defaults to None: not shuffled.
-        timeout (float): seconds of the machine's clock. Defaults to 60.0. A component is interrupted between two
-            instructions of Python.
+        timeout (float): seconds of the machine's clock. Defaults to 60.0. Interrupts a component between two Python
+            instructions.
         together (bool): one worker runs all spouts at once, as Storm does and Spark does not. Defaults to False.
-        errors (str): "raise", or "collect": what ends the run is in ``Result.errors``, too, and its micro-batch has no
-            rows. Defaults to 'raise'.
-        check_types (bool): a value of an open stream that does not fit its declared type fails its emit, as in Spark;
-            one of an inner stream fails the run after its micro-batch, though Spark would pass it on. Defaults to True.
-        rows (list | pyarrow.RecordBatch | pyarrow.Table): what the topology's ``Input`` gets: lists, tuples or dicts
-            of values. Defaults to None, for topologies without an ``Input``.
-        scope (str): "cluster": the topology is cut as ``read_stream(..., scope="cluster")`` cuts it, and each stage
-            behind a cut runs in ``tasks`` workers that share nothing. Defaults to 'task'.
-        tasks (int): of each stage behind a cut, at least 1. Defaults to 2.
-        timers_after (float): seconds that pass when the rows are processed, at scope="cluster": timers of keys
-            (``StatefulBolt.set_timer``) that are due until then call ``process_timer``. Defaults to 0.0.
+        errors (str): "raise", or "collect": ``Result.errors`` also holds the error that ends the run, and its
+            micro-batch has no rows. Defaults to 'raise'.
+        check_types (bool): a value that does not fit its declared type fails its emit on an open stream, as in Spark;
+            on an inner stream it fails the run after its micro-batch, though Spark would pass it on. Defaults to True.
+        rows (list | pyarrow.RecordBatch | pyarrow.Table): rows for the topology's ``Input``: lists, tuples or dicts of
+            values. Defaults to None, for topologies without an ``Input``.
+        scope (str): "cluster": cuts the topology like ``read_stream(..., scope="cluster")``, and runs each stage after
+            a cut in ``tasks`` workers that share nothing. Defaults to 'task'.
+        tasks (int): tasks of each stage after a cut, at least 1. Defaults to 2.
+        timers_after (float): for scope="cluster": seconds that pass after the rows are processed; timers of keys
+            (``StatefulBolt.set_timer``) that are due by then call ``process_timer``. Defaults to 0.0.
 
     Returns:
         Result: rows, counts and errors.
 
     Raises:
-        TupleFailed: a component raised, or a tuple was given up; its cause is the component's own exception. A value
-            does not fit its declared type.
-        TopologyTimeoutError: the run took longer than ``timeout``; it names what was still running.
-        TopologyError: it cannot run as it is declared, or Spark's reader would refuse it, as its spouts are to meet.
+        TupleFailed: a component raised, or a tuple used up its retries; its cause is the component's own exception.
+            Or a value does not fit its declared type.
+        TopologyTimeoutError: the run took longer than ``timeout``; names what was still running.
+        TopologyError: it cannot run as declared, or Spark's reader would refuse it because its spouts must meet.
         OptionError: a wrong option.
-        SchemaError: a declared type is none.
+        SchemaError: a declared type does not exist.
         ArgumentError: ``errors`` is neither "raise" nor "collect"; rows without an ``Input``, or the reverse; another
             scope, less than one task, or ``together`` with scope="cluster"; ``timers_after`` less than 0, or with
             scope="task".
@@ -105,7 +105,7 @@ def run_topology(
         >>> run_topology(Doubles).rows("doubles")
         [(2,), (4,)]
     """
-    __tracebackhide__ = True  # for pytest: the frames of the component tell more
+    __tracebackhide__ = True  # for pytest: the component's frames tell more
     if errors not in ("raise", "collect"):
         raise ArgumentError(f"errors is 'raise' or 'collect'. Given: {given(errors)}", code="PYSTORM_INVALID_ARGUMENT")
     if scheduler is not None:
@@ -117,7 +117,7 @@ def run_topology(
     _check_scope(scope, tasks, together)
 
     engine_clock, plan = clock or ManualClock(), with_rows(compile_plan(topology, config), rows)
-    limits = limits_of(plan, engine_clock)  # of all stages: one is no new start
+    limits = limits_of(plan, engine_clock)  # shared by all stages: a stage is not a new run
 
     def run(plan: Plan, together: bool, on_worker: Callable[[Worker], None] | None) -> Result:
         def begin(worker: Worker) -> None:
@@ -168,7 +168,7 @@ def run_watched(
     on_worker: Callable[[Worker], None] | None = None,
     rows: Any = None,
 ) -> Result:
-    """As ``run_topology``. ``on_worker`` is called with every new worker, before it starts."""
+    """Like ``run_topology``. Calls ``on_worker`` with every new worker before it starts."""
     __tracebackhide__ = True
     plan = with_rows(compile_plan(topology, config), rows)
     if not together:
@@ -187,7 +187,7 @@ def run_plan(
     check_types: bool,
     on_worker: Callable[[Worker], None] | None = None,
 ) -> Result:
-    """As ``run_topology``, of a plan whose Inputs have their rows."""
+    """Like ``run_topology``, for a plan whose Inputs have their rows."""
     __tracebackhide__ = True
     watched = watched_clock(engine_clock, timeout)
     plays = _plays_of(plan, watched)
@@ -250,7 +250,7 @@ def run_plan(
 
 
 def rows_of_views(output: OutputPlan, batches: list[pa.RecordBatch]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
-    """Component and stream → its rows, as Spark would get them: those of attempts that failed are not among them."""
+    """Component and stream → its rows as Spark would get them, without rows of failed attempts."""
     found: dict[tuple[str, str], list[tuple[Any, ...]]] = {(view.component, view.stream): [] for view in output.views}
     for batch in batches:
         numbers = batch.column(batch.num_columns - 1).to_pylist()
@@ -294,9 +294,9 @@ def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play], inner_types: Inner
 
 
 def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
-    """When the next pause is over, the next timer goes off or the next tree times out.
+    """Returns when the next pause ends, the next timer goes off or the next tree times out.
 
-    None if a spout, or a socket of an async bolt, may have something before.
+    None if a spout, or a socket of an async bolt, may have something earlier.
     """
     if run.worker is None:
         return None
@@ -320,7 +320,7 @@ def _still_running(run: LocalRun) -> str:
     if run.worker is None:
         return "it has not begun"
     parts, done = [], []
-    # The time may be over between two calls of a turn: what the first has emitted is in batches still.
+    # Time may run out between two calls of a turn: the first call's emits are still in batches.
     batched: Counter[int] = Counter()
     for executor in run.worker.executors:
         for inserter in executor.inserters:
@@ -340,5 +340,5 @@ def _still_running(run: LocalRun) -> str:
             parts.append(f"{executor.component!r} has {counted(waiting, 'tuple')} waiting, {executor.executed} done")
         elif queue is None and not executor.exhausted:  # type: ignore[attr-defined]
             parts.append(f"spout {executor.component!r} has not ended, {counted(executor.executed, 'call')} done")
-    # The only tuple of a cycle may lie in no queue just then: its bolt is at work on it.
+    # The only tuple of a cycle may be in no queue because its bolt is processing it.
     return ", ".join(parts) or f"tuples were under way; calls done: {', '.join(done)}"

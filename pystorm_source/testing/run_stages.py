@@ -1,4 +1,4 @@
-"""Runs a topology that is cut: stage by stage, each behind a cut in several workers that share nothing."""
+"""Runs a topology that is cut, stage by stage: after a cut, in several workers that share nothing."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,10 +23,10 @@ def run_stages(
     timers_after: float,
     run: Callable[[Plan, bool, Callable[[Worker], None] | None], Result],
 ) -> Result:
-    """``run(plan, together, on_worker)``: a stage in one worker, or the sources, each range of which has its own.
-    ``timers_after``: seconds that pass behind the rows of a stage.
+    """``run(plan, together, on_worker)`` runs a stage in one worker, or the sources in one worker for each range.
+    ``timers_after``: seconds that pass after the rows of a stage.
 
-    Raises as ``cut`` and ``run``.
+    Raises like ``cut`` and ``run``.
     """
     __tracebackhide__ = True
     refuse_letters(plan)
@@ -61,14 +61,14 @@ def run_stages(
             whole.states[kept.shape.bolt] = kept.states
         whole.is_whole = all(result.is_whole for result in ended)
         if not whole.is_whole:
-            return whole  # Spark runs no stage behind one that has failed
+            return whole  # Spark runs no stage after a failed one
     whole._left = {(component, stream): left for (component, stream), left in rows.items()}
     return whole
 
 
 def _counted_at_origins(result: Result, stage: Stage) -> Result:
-    """What became of tuples that have crossed a cut counts for the component that emitted them, and what became of
-    timers for the bolt that set them."""
+    """Counts the outcome of tuples after a cut for the component that emitted them, and the outcome of timers for the
+    bolt that set them."""
     origins = {entry.name: entry.origin.component for entry in stage.entries}
     if stage.stateful is not None:
         origins[TIMER_INPUT] = stage.stateful.name
@@ -79,7 +79,7 @@ def _counted_at_origins(result: Result, stage: Stage) -> Result:
 
 
 class _Kept:
-    """The states of a stage's bolt, in a dict, in the place of Spark's state store."""
+    """The states of a stage's bolt, in a dict instead of Spark's state store."""
 
     def __init__(self, stage: Stage):
         bolt: Any = stage.stateful
@@ -91,15 +91,15 @@ class _Kept:
 
     @property
     def states(self) -> dict[Key, dict[str, Any]]:
-        """Key → its fields by name, those of timers left out."""
+        """Key → its fields by name, without timers."""
         return {
             key: {name: value for name, value in zip(self.shape.names, values, strict=True) if name not in TIMER_FIELDS}
             for key, values in self.store.items()
         }
 
     def fired(self, plan: Plan, millis: int) -> Iterator[Plan]:
-        """While that time passes: what is to be run, each second for which timers were set, and flushed before the
-        next."""
+        """Advances the time by ``millis``; yields a plan for each time at which timers are due. Run and flush it before
+        you ask for the next."""
         end = self._now + millis
         while self._asked and (at := min(self._asked)) <= end:
             self._now = at
@@ -107,33 +107,33 @@ class _Kept:
             yield with_rows_of(plan, {spout.name: rows if spout.name == TIMER_INPUT else [] for spout in plan.spouts})
 
     def bind(self, worker: Worker) -> None:
-        """To the bolt's tasks in a new worker."""
+        """Binds the states to the bolt's tasks in a new worker."""
         self._bound = KeyedStates.of(worker.executors, self.shape, self, self._now)
 
     def flush(self) -> None:
-        """The worker has come to its end."""
+        """Called when the worker has come to its end."""
         for states in self._bound:
             states.flush()
 
     def get(self, key: Key) -> tuple[Any, ...] | None:
-        """As ``StateStore``."""
+        """Like ``StateStore``."""
         return self.store.get(key)
 
     def put(self, key: Key, values: tuple[Any, ...]) -> None:
-        """As ``StateStore``."""
+        """Like ``StateStore``."""
         self.store[key] = values
 
     def remove(self, key: Key) -> None:
-        """As ``StateStore``."""
+        """Like ``StateStore``."""
         del self.store[key]
 
     def ask_at(self, millis: int, keys: list[Key]) -> None:
-        """As ``StateStore``."""
+        """Like ``StateStore``."""
         self._asked.setdefault(millis, []).extend(keys)
 
 
 def _plans(stage: Stage, rows: Mapping[StreamOf, _Rows], tasks: int) -> list[Plan]:
-    """What each task of the stage runs, over the rows that have left the stage before."""
+    """Returns a plan for each task of the stage, over the rows that left the previous stage."""
     if not stage.entries:
         return [stage.plan]
     if all(entry.placing == "global" for entry in stage.entries):

@@ -11,7 +11,7 @@ from pystorm_source.errors import ArgumentTypeError, TopologyError, given
 
 
 class Marker(Enum):
-    """The events of a script besides rows."""
+    """The events of a script other than rows."""
 
     EOF = "the micro-batch ends here; the rows after it come in the next one, on the same warm worker"
     FAIL = "the tree of the preceding row is failed once, instead of acked"
@@ -23,10 +23,10 @@ EOF, FAIL, ABORT = Marker.EOF, Marker.FAIL, Marker.ABORT
 
 @dataclass(frozen=True)
 class PAUSE:
-    """In a script of a ``ScriptedSpout``: nothing comes for that long.
+    """In a script of a ``ScriptedSpout``: no row arrives for that long.
 
     Args:
-        seconds (float): seconds of the engine's clock, of which a ManualClock waits none.
+        seconds (float): seconds of the engine's clock; a ManualClock does not wait.
 
     Example:
         >>> from pystorm_source.testing import PAUSE, ScriptedSpout, SystemClock, run_topology
@@ -64,17 +64,17 @@ class ON:
 
 
 class ScriptedSpout(ReliableSpout):
-    """A spout that plays a script in a test: rows, and what the world may do at the worst moment.
+    """A spout that plays a script in a test: rows, and what may go wrong at the worst moment.
 
     A script holds lists or tuples of values, and markers: ``PAUSE(seconds)``, ``ON(stream, values)``, ``EOF`` (the
     micro-batch ends), ``FAIL`` (the tree of the row before fails once), ``ABORT`` (the task dies once, as by kill -9).
-    The tuple id of a row is its number in the script, from 0 on, markers not counted.
+    The tuple id of a row is its number in the script, from 0 on, without markers.
 
     Attributes:
         rows (list): the script. Defaults to ().
 
     Raises:
-        ArgumentTypeError: what is neither a row nor a marker.
+        ArgumentTypeError: the script holds something other than rows and markers.
         TopologyError: a FAIL without a row before it.
 
     Example:
@@ -135,11 +135,11 @@ class ScriptedSpout(ReliableSpout):
 
     @property
     def _pystorm_waits(self) -> bool:
-        """For the scheduler: having nothing now is not the end of the micro-batch."""
+        """For the scheduler: having no row now does not end the micro-batch."""
         return self._play is not None and not self._play.over
 
     def ack(self, tup_id: Any) -> None:
-        # The last fail of a tuple without retries ends here, too; a FAIL must not change it.
+        # The last fail of a tuple without retries also arrives here; a FAIL must not change it.
         if self._play is not None and not self._failing and self._play.fails(tup_id):
             self.fail(tup_id)
         else:
@@ -154,7 +154,7 @@ class ScriptedSpout(ReliableSpout):
 
 
 class Play:
-    """How far a script is played; outlives the workers that play it."""
+    """The progress of a script; outlives the workers that play it."""
 
     def __init__(self, rows: Iterable[Any], clock: Clock | None = None):
         self.clock = clock or SystemClock()
@@ -191,17 +191,17 @@ class Play:
         return self._at >= len(self._rows)
 
     def begin(self) -> None:
-        """The next micro-batch begins here."""
+        """Begins the next micro-batch."""
         self._begun, self._failed_before, self.over = self._at, self.failed, False
 
     def repeat(self) -> None:
-        """The micro-batch begins again."""
+        """Begins the micro-batch again."""
         self._at, self.failed, self.over, self.wakes = self._begun, self._failed_before, False, None
 
     def next(self) -> tuple[int, Any] | None:
-        """The next row with its number; None while there is nothing, and from the end of the micro-batch on.
+        """Returns the next row with its number; None during a pause and after the end of the micro-batch.
 
-        At an ABORT that was not yet the task dies.
+        At an ABORT, the task dies the first time.
         """
         while not self.over and not self.done:
             row, place = self._rows[self._at], self._at
@@ -223,7 +223,7 @@ class Play:
         return None
 
     def fails(self, number: int) -> bool:
-        """Whether that row is to fail now; each FAIL counts once."""
+        """Whether that row must fail now; each FAIL counts once."""
         left = self._to_fail.get(number, 0)
         if left:
             self._to_fail[number] = left - 1

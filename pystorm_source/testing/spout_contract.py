@@ -33,32 +33,32 @@ def verify_spout(
     most_offsets: int = 10_000,
     timeout: float = 60.0,
 ) -> None:
-    """Holds a spout to the laws that exactly-once reading relies on; returns if it keeps all of them.
+    """Checks a spout against the laws that exactly-once reading relies on; returns if it keeps them all.
 
-    Among those of a PartitionedSpout: a range reads the same again, in any instance; ranges that meet are the whole; a
-    reader that starts at any offset goes on there; ``split``, ``align`` and ``snapshot`` are pure; heads never go
-    backwards; a run that breaks off can be closed. Of a CursorSpout: the cursor moves with the rows; a fresh instance
-    goes on from any cursor; a page that is not full is the last one. Of a QueueSpout: each message has a key, which
-    stays the same when it is delivered again; what is acknowledged does not come again. It takes the messages out of
-    the queue.
+    For example, a PartitionedSpout: any instance reads a range again with the same result; adjacent ranges add up to
+    the whole; a reader can start at any offset; ``split``, ``align`` and ``snapshot`` are pure; heads never go
+    backwards; an interrupted run can be closed. A CursorSpout: the cursor moves with the rows; a fresh instance can go
+    on from any cursor; a page that is not full is the last one. A QueueSpout: each message has a key, which stays the
+    same when the message is delivered again; acknowledged messages do not come again. The check empties the queue.
 
     Args:
         spout (type[PartitionedSpout | CursorSpout | QueueSpout] | ComponentSpec): the class, or its spec. Its source
             holds a few dozen tuples, and no other process writes to it or reads its queue.
-        config (Mapping[str, Any]): as the reader's options. Defaults to None.
-        clock (Clock): for a spout that has a ``clock``. Defaults to a ManualClock that stands still at the present.
-        grow (Callable): adds tuples to the source; called once, and checked: what was there stays as it is, what is new
-            lies behind it. Not of a QueueSpout. Defaults to None.
-        same_as (type[PartitionedSpout] | ComponentSpec): another reader of the source, which gives the same rows, such
-            as one with ``next_tuple`` for one with ``next_batch``. Only of a PartitionedSpout. Defaults to None.
-        most_offsets (int): of each partition, counted from its first one (rows, of a spout without offsets); only 8
-            partitions are read. Defaults to 10000.
-        timeout (float): seconds of the machine's clock for all of it. Defaults to 60.0.
+        config (Mapping[str, Any]): like the reader's options. Defaults to None.
+        clock (Clock): for a spout that has a ``clock``. Defaults to a ManualClock stopped at the present time.
+        grow (Callable): adds tuples to the source. It is called once; earlier tuples must stay unchanged, and new ones
+            must come behind them. Not for a QueueSpout. Defaults to None.
+        same_as (type[PartitionedSpout] | ComponentSpec): another reader of the source that must give the same rows,
+            such as one with ``next_tuple`` for one with ``next_batch``. Only for a PartitionedSpout. Defaults to None.
+        most_offsets (int): offsets (or rows, if there are no offsets) to read of each partition, from its first one;
+            reads only 8 partitions. Defaults to 10000.
+        timeout (float): seconds of the machine's clock for all checks. Defaults to 60.0.
 
     Raises:
-        ContractBroken: a law is broken; names law, partition, offsets, what was expected and found, and the remedy.
-        TupleFailed: the spout raised when it was first started, asked or read; its cause is the spout's own exception.
-        TopologyError: it is a spout of another kind, or not one that can run.
+        ContractBroken: the spout breaks a law; names law, partition, offsets, what was expected and found, and the
+            remedy.
+        TupleFailed: the spout raised when first started, queried or read; its cause is the spout's own exception.
+        TopologyError: it is a spout of another kind, or cannot run.
         ArgumentError: ``same_as`` or ``grow`` for a spout that has no such law.
         OptionError: a wrong option.
 
@@ -78,7 +78,7 @@ def verify_spout(
         ...         return False
         >>> verify_spout(Squares)
     """
-    __tracebackhide__ = True  # for pytest: the frames of the component tell more
+    __tracebackhide__ = True  # for pytest: the component's frames tell more
     clock = clock or ManualClock(SystemClock().wall())
     spec = _spec_of(spout)
     name = spec.component_cls.__name__
@@ -100,7 +100,7 @@ def verify_spout(
             limit.call(lambda: trial.judge(same_rows_as(other, config, clock)))
         if grow is not None:
             before = limit.call(lambda: (trial.snapshot(), {each: trial.whole(each) for each in trial.ranges}))
-            grow()  # here, where the test has opened what it uses
+            grow()  # in this thread, where the test opened what it uses
             limit.call(lambda: trial.judge(Law(GROWS, GROWS_REMEDY, lambda trial: check_growth(trial, *before))))
 
 

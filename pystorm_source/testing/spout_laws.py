@@ -20,10 +20,10 @@ from pystorm_source.testing.law import (
 from pystorm_source.testing.spout_trial import Rows, SpoutTrial, driven_by, place_of
 
 PARTS = (2, 3, 7, 20)
-"""Into how many ranges a partition is cut."""
+"""Numbers of ranges to cut a partition into."""
 
 LAWS: list[Law] = []
-"""In the order in which they are tried: the first that is broken is the most telling one."""
+"""In the order of the checks: the first broken law is the most telling one."""
 
 
 def _joined(parts: list[Rows]) -> Rows:
@@ -75,7 +75,7 @@ def _check_snapshot_is_pure(trial: SpoutTrial) -> None:
 def _same_answer(trial: SpoutTrial, call: str, expected: Any, found: Any) -> None:
     if found == expected:
         return
-    if trial.driven.cls.snapshot is PartitionedSpout.snapshot:  # the author knows only the methods that it calls
+    if trial.driven.cls.snapshot is PartitionedSpout.snapshot:  # the author knows only the methods that snapshot calls
         call = call.replace("snapshot()", "partitions() and latest()")
         expected, found = ({name: latest for name, (_, latest) in answer.heads.items()} for answer in (expected, found))
     trial.broken(call, given(expected), given(found))
@@ -320,7 +320,7 @@ def check_growth(trial: SpoutTrial, before: Snapshot, wholes: dict[str, Rows]) -
             found = heads.get(name, (earliest, latest))[1]
             if found < latest:
                 trial.broken(place, f"latest {latest} or more", f"latest {found}")
-        # A partition that no offset names yet may still change its name.
+        # A partition may still change its name until an offset names it.
         found = after.heads.get(name, (earliest, latest))[0]
         if found != earliest:
             trial.broken(place, f"earliest {earliest}, as nothing was read yet", f"earliest {found}")

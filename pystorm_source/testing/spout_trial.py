@@ -1,4 +1,4 @@
-"""One PartitionedSpout on trial: what is read of it, and how what was found is compared."""
+"""One PartitionedSpout on trial: what to read from it, and how to compare what was read."""
 
 from collections.abc import Mapping
 from functools import cached_property, partial
@@ -14,10 +14,10 @@ from pystorm_source.testing.law import difference
 from pystorm_source.testing.trial import Trial
 
 MOST_PARTITIONS = 8
-"""Partitions that are read. Fewer: a fault of one partition alone is missed. More: the check takes longer."""
+"""Partitions to read. Fewer: misses a fault in just one partition. More: the check takes longer."""
 
 MOST_BEHIND = 5_000
-"""Offsets before the head that are read of a spout that begins now, and so has no earlier ones."""
+"""Offsets to read before the head of a spout that begins now, and so has no earlier ones."""
 Rows = dict[str, list[Row]]
 
 
@@ -45,7 +45,7 @@ class SpoutTrial(Trial):
         """Partition → offsets to read, [start, end)."""
         driver = self.driven.driver
         heads = dict(checked_snapshot(self.driven.component.name, driver.snapshot({}, {})).heads)
-        # Spouts that begin now have rows behind them once they are known.
+        # Once a spout that begins now is known, it has earlier rows, too.
         known = {name: 0 for name, (earliest, latest) in heads.items() if earliest == latest > 0}
         for name, (earliest, latest) in driver.snapshot(known, {}).heads.items() if known else ():
             heads[name] = (max(earliest, latest - MOST_BEHIND), latest)
@@ -61,7 +61,7 @@ class SpoutTrial(Trial):
         return start, cut if start < cut < end else end
 
     def whole(self, name: str) -> Rows:
-        """The rows of a partition's range, by stream; read once."""
+        """Returns the rows of a partition's range, by stream; reads them once."""
         if name not in self._wholes:
             range = self.ranges[name]
             read = partial(self.driven.read_all, name, *range)
@@ -69,7 +69,7 @@ class SpoutTrial(Trial):
         return self._wholes[name]
 
     def compare(self, place: str, expected: Rows, found: Rows) -> None:
-        """Offsets of batches are unknown: their rows are compared by values alone."""
+        """Compares rows. The offsets of batches are unknown, so only the values of their rows count."""
         for stream, rows in expected.items():
             differs = difference(rows, found.get(stream, []))
             if differs is not None:

@@ -1,4 +1,4 @@
-"""Keeps a run from going on for ever: a clock that looks at the time, and a thread for calls that do not come back."""
+"""Keeps a run from never ending: a clock that checks the time, and a thread for calls that do not return."""
 
 import ctypes
 import sys
@@ -13,21 +13,21 @@ from pystorm_source.api.limit import Limit
 from pystorm_source.clock import Clock, ManualClock, SystemClock
 
 GRACE_SECONDS = 2.0
-"""How much later than the clock a call is interrupted. Too small: on a busy machine a component is blamed for a turn
-that the clock would have ended; too large: a call that never comes back is waited for that much longer."""
+"""How long after the clock a call is interrupted. Too small: on a busy machine a component is blamed for a turn that
+the clock would have ended. Too large: a call that never returns takes that much longer to end."""
 END_SECONDS = 10.0
-"""How long a run that the clock has ended may take to come to its end. Too small: its clean-up is interrupted."""
-_MOMENT = 0.001  # Behind the end of the time, so that it is over.
+"""How long a run may clean up after the clock has ended it. Too small: the clean-up is interrupted."""
+_MOMENT = 0.001  # Just past the time limit, so that it is exceeded.
 
 
 class TooLong(BaseException):
-    """The time is over. No Exception, so that no component takes it for its own."""
+    """Time is up. Not an Exception, so components do not catch it as their own."""
 
 
 class WatchedClock:
-    """``clock``, which raises TooLong once more than ``timeout`` seconds of the machine's have passed.
+    """Wraps ``clock``; raises TooLong once the machine's clock has advanced by more than ``timeout`` seconds.
 
-    A sleep of a ManualClock advances to the time that ``next_event`` returns, a reading of the clock, if that is later.
+    A sleep of a ManualClock advances to the reading that ``next_event`` returns, if that is later.
     """
 
     def __init__(self, clock: Clock, timeout: float):
@@ -35,12 +35,12 @@ class WatchedClock:
         self._machine = SystemClock()
         self._end = self._machine.monotonic() + timeout
         self.has_raised = threading.Event()
-        """The run is being ended, in some thread of it."""
+        """Whether some thread is ending the run."""
         self.next_event: Callable[[], float | None] = lambda: None
 
     def stop_watching(self) -> None:
-        """The run cleans up: what it needs the time for then must not be interrupted by the time that is over already.
-        The Watchdog still ends a clean-up that lasts."""
+        """Stops raising while the run cleans up, because time is already up. The Watchdog still ends a clean-up that
+        takes too long."""
         self._end = float("inf")
 
     def _watch(self) -> None:
@@ -61,7 +61,7 @@ class WatchedClock:
         self._clock.sleep(seconds if event is None else max(seconds, event - self._clock.monotonic()))
 
     def pause(self, seconds: float) -> None:
-        """A sleep inside of a call, while the topology does not wait: for that long, but not beyond the time-out."""
+        """Sleeps inside a call, while the topology does not wait: for that long, but not beyond the time-out."""
         self._watch()
         if isinstance(self._clock, ManualClock):
             self._clock.sleep(seconds)
@@ -71,18 +71,18 @@ class WatchedClock:
 
 
 class WatchedSystemClock(WatchedClock, SystemClock):
-    """Of the machine: what asks whether time is real (the flush timer, the bound of a turn) sees that it is."""
+    """Wraps a SystemClock: code that asks whether time is real (flush timer, bound of a turn) sees that it is."""
 
 
 def watched_clock(clock: Clock, timeout: float) -> WatchedClock:
-    """``clock``, watched."""
+    """Wraps ``clock`` so that it is watched."""
     return (WatchedSystemClock if isinstance(clock, SystemClock) else WatchedClock)(clock, timeout)
 
 
 class Watchdog:
-    """Raises TooLong in the thread of a ``with`` block that lasts ``seconds``, and a grace for ``clock`` to come first.
+    """Raises TooLong in the thread of a ``with`` block after ``seconds``, plus a grace for ``clock`` to go first.
 
-    CPython raises it between two instructions of Python: a call that waits in C is interrupted when it returns.
+    CPython raises it between two Python instructions: a call that waits in C is interrupted when it returns.
     """
 
     def __init__(self, seconds: float, clock: WatchedClock):
@@ -105,10 +105,10 @@ class Watchdog:
             try:
                 self._disarm()
                 break
-            except TooLong:  # it came at the very last moment
+            except TooLong:  # it arrived at the very last moment
                 pass
         if self._has_raised or kind is TooLong:
-            let_come()  # a pending interrupt must not hit code that runs after us
+            let_come()  # a pending interrupt must not hit code that runs later
         self._thread.join()
 
     def _wait(self) -> None:
@@ -116,11 +116,11 @@ class Watchdog:
             self._over.wait(END_SECONDS)
         while not self._over.is_set():
             with self._lock:
-                # One that is still to come is replaced by this one: at most one is pending.
+                # Replaces any pending interrupt: at most one is pending.
                 if not self._over.is_set():
                     self._has_raised = True
                     raise_in(self._watched)
-            self._over.wait(GRACE_SECONDS)  # once more, if a bare `except` has swallowed it
+            self._over.wait(GRACE_SECONDS)  # raise it again if a bare `except` has swallowed it
 
     def _disarm(self) -> None:
         with self._lock:
@@ -128,15 +128,15 @@ class Watchdog:
 
 
 def raise_in(thread: int) -> None:
-    """Has that thread raise TooLong between two instructions of Python."""
+    """Makes that thread raise TooLong between two Python instructions."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TooLong))
 
 
 def let_come() -> None:
-    """Returns once nothing is to be raised in this thread any more.
+    """Returns once no interrupt is pending in this thread.
 
-    Workaround: CPython 3.11 forgets that a thread is to be interrupted only when that comes, not when it is taken back
-    or the thread ends. Until then it runs slower, and loops for ever if a debugger or a coverage tool traces it.
+    Workaround: CPython 3.11 clears a pending interrupt only when it is raised, not when it is revoked or the thread
+    ends. Until then the thread runs slower, and loops endlessly if a debugger or a coverage tool traces it.
     """
     try:
         raise_in(threading.get_ident())
@@ -147,7 +147,7 @@ def let_come() -> None:
 
 
 def interrupted_threads(threads: Iterable[Thread]) -> str:
-    """As ``interrupted_call``, of one of these threads that is in a component; each of them is interrupted."""
+    """Like ``interrupted_call``, for one of these threads that is in a component; interrupts all of them."""
     found = permit = ""
     for thread in threads:
         assert thread.ident is not None
@@ -161,9 +161,9 @@ def interrupted_threads(threads: Iterable[Thread]) -> str:
 
 
 def interrupted_call(error: BaseException) -> str:
-    """``'words' has not returned from process()``, by the traceback; empty if no component was in a call.
+    """Returns ``'words' has not returned from process()``, by the traceback; empty if no component was in a call.
 
-    Code that reads the clock while the interrupted turn ends raises once more: the hidden exception is considered, too.
+    Also considers the hidden exception, because code that reads the clock while the interrupted turn ends raises again.
     """
     trace = error.__traceback__
     while trace is not None:

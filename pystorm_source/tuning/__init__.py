@@ -1,4 +1,4 @@
-"""The advisor: what holds a topology back, what to change, and what that gains. Pure but for ``trial``, which runs it.
+"""The advisor: what holds a topology back, what to change, and what that gains. Pure except ``trial``, which runs it.
 
 trial (local run) ──┐                                       ┌─► sweep: measured gains, the frontier
                     ├─► Observed ─► classify ─► proposals ──┤

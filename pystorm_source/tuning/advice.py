@@ -1,7 +1,7 @@
 """What to change that no trial here can show: micro-batches, partitions, sinks, the code of a component.
 
-Each gain is computed, not measured: ``arithmetic`` says how. A micro-batch that admission holds at its target reads
-more rows if something becomes quicker; so a gain is that of rows per second at the same target.
+Each gain is computed, not measured: ``arithmetic`` says how. If something becomes faster, admission puts more rows
+into a micro-batch of the same target duration, so a gain is in rows per second at the same target.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,22 +34,22 @@ from pystorm_source.tuning.placing import (
 from pystorm_source.tuning.proposals import Tried
 
 FIXED_SHARE = 0.05
-"""Of a micro-batch, that its fixed cost may take. Less: rows wait longer for little. More: throughput is given away."""
+"""Share of a micro-batch for its fixed cost. Less: rows wait longer for little gain. More: throughput is lost."""
 LONGEST_TARGET = 30.0
-"""Seconds. More: rows wait longer than the readers of most streams accept."""
+"""Longest target, in seconds. More: rows wait longer than most readers of streams accept."""
 WORTH_MORE = 1.03
-"""A gain that is worth a change. Less: noise is promised. More: small gains are left out."""
+"""Least gain that is worth a change. Less: noise is promised. More: small gains are left out."""
 BELOW_BEND = 0.8
-"""Of the rows from which on a sink is overwhelmed. More: a burst overwhelms it. Less: it does less than it could."""
+"""Share of the rows that would overwhelm a sink. More: a burst overwhelms it. Less: it does less than it could."""
 LEAST_CPUS = 0.1
-"""Of a task that waits. Less: so many Python processes that memory runs out first."""
+"""Least spark.task.cpus of a task that waits. Less: so many Python processes that memory runs out first."""
 TASKS_A_CORE = 3
 """Tasks for each core: they level out ranges of different length."""
 
 
 class Advice(NamedTuple):
-    """``change``: what to do, in words. ``option``: a key of the reader with its value, or nothing. ``gain``: times as
-    many rows per second; None: nothing is promised. ``condition``: what the gain depends on, besides the change."""
+    """``change``: what to do, in words. ``option``: a key of the reader with its value, or nothing. ``gain``: factor in
+    rows per second; None: no promise. ``condition``: what the gain depends on, besides the change."""
 
     finding: Finding
     change: str
@@ -67,8 +67,8 @@ class Advice(NamedTuple):
 
 
 def modelled(found: Iterable[Finding], observed: Observed, refuted: Sequence[Tried] = ()) -> list[Advice]:
-    """Advice for the findings that have any, in their order. ``refuted``: what trials have shown not to gain: no advice
-    promises it."""
+    """Advises on the findings that allow it, in their order. ``refuted``: proposals that gained nothing in trials; no
+    advice promises them again."""
     makers = {
         "fixed cost of micro-batches": _target,
         "slow sink": _sink,
@@ -108,7 +108,7 @@ _MORE_TASKS = ("few tasks", "skewed partition")
 
 
 def _holds(found: Iterable[Finding], observed: Observed) -> str:
-    """What more tasks do not change, in words; empty if it is nothing."""
+    """Says in words what more tasks would not change; empty if they are not limited."""
     for each in found:
         if each.cause in ("rate limit", "open breaker"):
             return f"more tasks share the same calls: {each.why}"
@@ -123,7 +123,7 @@ def _has_no_more(finding: Finding, observed: Observed) -> bool:
 
 
 def _more_at_a_time(refuted: Sequence[Tried], finding: Finding) -> list[Tried]:
-    """Those of more calls at a time, of the component of the finding, or of any for a finding that is about none."""
+    """Returns the trials with more calls at a time of the finding's component, or of any if it names no component."""
     return [
         each
         for each in refuted
@@ -144,8 +144,8 @@ def _saturated(finding: Finding, more: Sequence[Tried]) -> Advice:
 
 
 class _Mean(NamedTuple):
-    """The micro-batches as one: means. ``fixed`` and ``grows``: seconds outside of tasks, however many rows there are,
-    and in proportion to them."""
+    """The mean micro-batch. ``fixed`` and ``grows``: its seconds outside of tasks, a fixed part and a part that grows
+    with the rows."""
 
     seconds: float
     rows: float
@@ -202,7 +202,7 @@ def _sink(finding: Finding, observed: Observed) -> Iterator[Advice]:
 
 
 def _overwhelmed(finding: Finding, observed: Observed) -> Iterator[Advice]:
-    """Smaller micro-batches: as large as the sink's second regime allows, with some room."""
+    """Advises smaller micro-batches: as large as the sink's second regime allows, with some room."""
     batches, cores = observed.micro_batches, observed.cores
     bend = bend_of([each.rows for each in batches], [each.outside(cores) for each in batches])
     rows = sum(each.rows for each in batches)
@@ -236,7 +236,7 @@ def _breaker(finding: Finding, observed: Observed) -> Iterator[Advice]:
 
 
 def _open_files(finding: Finding, observed: Observed) -> Iterator[Advice]:
-    """As many sockets as there are requests."""
+    """Advises as many sockets as there are requests."""
     before, most, allowed = observed.open_files
     bounds = sum(bound * observed.component(name).tasks for name, bound in observed.requests.items())
     wanted = power_of_two(ROOM * max(allowed, bounds))
@@ -269,7 +269,7 @@ def _garbage(finding: Finding, observed: Observed) -> Iterator[Advice]:
 
 
 def _parts(finding: Finding, observed: Observed) -> Iterator[Advice]:
-    """``minPartitions``: the longest range is cut."""
+    """Advises ``minPartitions``, which cuts the longest range."""
     cores = observed.cores
     ranges = _ranges(observed)
     if not ranges or cores < 2:
@@ -285,7 +285,7 @@ def _parts(finding: Finding, observed: Observed) -> Iterator[Advice]:
 
 
 def _ranges(observed: Observed) -> list[float]:
-    """How long each range takes; sizes instead, if none was read."""
+    """Returns how long each range takes; if no range was read, the sizes of partitions."""
     if not observed.micro_batches:
         return [float(size) for size in observed.partitions if size > 0]
     batches = observed.micro_batches
@@ -332,7 +332,7 @@ def _source(finding: Finding, observed: Observed) -> Iterator[Advice]:
 
 
 def _processes(finding: Finding, observed: Observed) -> Iterator[Advice]:
-    """``processes=``: of a bolt that computes, in a task that may have more cores."""
+    """Advises ``processes=`` for a bolt that computes, if its task may have more cores."""
     bolt, cores = observed.component(finding.component), cores_of_task(observed)
     if (
         finding.cause != "slow bolt"
@@ -378,7 +378,7 @@ def _idle(finding: Finding, observed: Observed) -> Iterator[Advice]:
 
 
 def _component(finding: Finding, observed: Observed) -> Iterator[Advice]:
-    """Of code: what half the duration of a call would gain."""
+    """Says what calls of half the duration would gain."""
     yield from _processes(finding, observed)
     computes = observed.cpu_share.get(finding.component, 1.0)
     what = "a cheaper call, or more Spark tasks"
@@ -395,7 +395,7 @@ def _component(finding: Finding, observed: Observed) -> Iterator[Advice]:
 
 
 def _trees(finding: Finding, observed: Observed) -> Iterator[Advice]:
-    """From records, which do not have the bound: what was open at once is it."""
+    """Takes the most trees open at once for the bound, which records do not hold."""
     spout = observed.component(finding.component)
     held = min(0.99, spout.stalls.get("max_spout_pending", 0.0))
     busiest = max([0.01, *(observed.busy(each) for each in observed.bolts)])

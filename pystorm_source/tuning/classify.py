@@ -41,23 +41,23 @@ Cause = Literal[
 ]
 
 BUSY = 0.5
-"""Share of the time from which a component counts as busy. Less: several are. More: a bottleneck among others that are
-nearly as busy is missed."""
+"""Least share of the time of a busy component. Less: several are busy. More: a bottleneck among other nearly as
+busy components is missed."""
 STALLED = 0.3
 WAITS = 0.5
-"""A call that computes for less of its duration than this waits."""
+"""A call that computes for a smaller share of its duration waits."""
 SKEWED = 1.5
-"""Times the mean: what the busiest of several does."""
+"""How many times the mean the busiest one does."""
 SMALL_FILL = 4.0
-"""Tuples of a batch, below which handing it over costs more than the tuples."""
+"""Tuples per batch. With fewer, handing over the batch costs more than the tuples."""
 MANY = 5_000.0
-"""Tuples per second, from which handing them over one by one matters."""
+"""Tuples per second. From here on, the cost of handing them over one by one matters."""
 LOCKED = 1.3
-"""Processors in use: threads that pass one lock to and fro use about one. More: some of them compute without it."""
+"""Processors in use: threads that share one lock use about one. More: some of them compute without it."""
 TURN = 256
-"""Calls of a component's turn: a shorter queue cuts turns."""
+"""Calls per turn of a component: a shorter queue cuts turns."""
 FULL = 0.9
-"""Share of the files that may be open, from which on more are asked for. More: calls fail first. Less: room is left."""
+"""Share of the allowed open files at which to ask for more. More: calls fail first. Less: room is left."""
 WORTH = 0.1
 """Share of the time below which a finding is left out. Less: noise has findings. More: small gains are missed."""
 _HELD = ("downstream_full", "max_spout_pending", "output_full", "async_max_pending", "process_full", *LIMITS)
@@ -67,7 +67,7 @@ _OUTSIDE_OF_TASKS = ("fixed cost of micro-batches", "slow sink", "overwhelmed si
 
 
 class Load(NamedTuple):
-    """``share``: of the time, that speaks for the kind. ``why``: the figures, in words."""
+    """``share``: the share of the time that shows the kind. ``why``: the figures, in words."""
 
     component: str
     kind: Kind
@@ -76,7 +76,7 @@ class Load(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """``component``: the one that it is about, empty for the whole. ``share``: of the time that it explains."""
+    """``component``: what it is about; empty: the topology. ``share``: of the time that it explains."""
 
     cause: Cause
     component: str
@@ -85,12 +85,12 @@ class Finding(NamedTuple):
 
     @property
     def about(self) -> str:
-        """The cause, and the component if there is one."""
+        """The cause, and the component if it names one."""
         return f"{self.cause} {self.component!r}" if self.component else self.cause
 
 
 def load_of(component: ComponentProgress, observed: Observed) -> Load:
-    """What a component does with its time."""
+    """Classifies what a component does with its time."""
     name, busy = component.name, observed.busy(component)
     spread = observed.spread.get(name, 1.0)
     if component.tasks > 1 and spread >= SKEWED and busy >= WORTH and observed.scheduler != "inline":
@@ -111,13 +111,13 @@ def load_of(component: ComponentProgress, observed: Observed) -> Load:
 
 
 def findings(observed: Observed) -> list[Finding]:
-    """What holds it back, the largest share first; equal shares in the order of the checks. Nothing does if a query has
-    no backlog."""
+    """Returns what holds the topology back, the largest share first; equal shares in the order of the checks. Returns
+    nothing if a query has no backlog."""
     if observed.micro_batches and observed.backlog == 0:
         return list(_of_processes(observed))
     in_tasks = observed.share_in_tasks
     limits = list(_of_limits(observed))
-    # What a limit holds is not slow itself, and more of it is not faster.
+    # A component held by a limit is not slow itself, and more tasks are not faster.
     is_held = any(each.share >= STALLED for each in limits)
     checks = (_of_resources,) if is_held else (_of_components, _of_bounds, _of_resources)
     found = [each._replace(share=each.share * in_tasks) for check in checks for each in check(observed)]
@@ -164,7 +164,7 @@ def _of_components(observed: Observed) -> Iterator[Finding]:
 
 
 def _lock(observed: Observed) -> Iterator[Finding]:
-    """Threads that compute, and together use hardly more than one processor."""
+    """Finds threads that compute, but together use hardly more than one processor."""
     if observed.scheduler != "threads" or observed.processors is None:
         return
     busiest = max(observed.components, key=observed.busy)
@@ -180,7 +180,7 @@ def _lock(observed: Observed) -> Iterator[Finding]:
 
 
 def _of_bounds(observed: Observed) -> Iterator[Finding]:
-    """Bounds that are reached while those behind them are not busy."""
+    """Finds bounds that are reached although the components downstream are not busy."""
     busiest = max((observed.busy(each) for each in observed.bolts), default=0.0)
     spare = max(0.0, 1.0 - busiest)
     for spout in observed.spouts:
@@ -202,7 +202,7 @@ def _of_bounds(observed: Observed) -> Iterator[Finding]:
 
 
 def _of_processes(observed: Observed) -> Iterator[Finding]:
-    """Bolts whose processes cost more than they give. Under ``inline``, where one thread would do their work."""
+    """Finds bolts whose processes cost more than they give. Only under ``inline``: one thread would do their work."""
     if observed.scheduler != "inline":
         return
     for bolt in observed.bolts:
@@ -221,7 +221,7 @@ def _of_processes(observed: Observed) -> Iterator[Finding]:
 
 
 def _of_resources(observed: Observed) -> Iterator[Finding]:
-    """Of the process: what may be open, what is collected; and requests that run out of time."""
+    """Finds limits of the process: open files, garbage collection, and requests that run out of time."""
     _, most, allowed = observed.open_files
     if allowed and most >= FULL * allowed:
         yield Finding("few open files", "", 0.5, f"{most:,} of {allowed:,} files and sockets were open (ulimit -n)")
@@ -243,7 +243,7 @@ def _queues(observed: Observed, spare: float) -> Iterator[Finding]:
 
 
 def _of_query(observed: Observed) -> Iterator[Finding]:
-    """Of micro-batches, if some were observed; else of the sizes of partitions."""
+    """Finds causes in the observed micro-batches; without any, in the sizes of partitions."""
     batches = observed.micro_batches
     if not batches:
         yield from _partitions(observed)
@@ -270,7 +270,7 @@ def _of_query(observed: Observed) -> Iterator[Finding]:
 
 
 def _overwhelmed(observed: Observed, seconds: float) -> Iterator[Finding]:
-    """A sink in the third regime: beyond so many rows each of them costs far more."""
+    """Finds a sink in the third regime: beyond some number of rows, each costs far more."""
     batches = observed.micro_batches
     bend = bend_of([each.rows for each in batches], [each.outside(observed.cores) for each in batches])
     if bend is None:
@@ -281,7 +281,7 @@ def _overwhelmed(observed: Observed, seconds: float) -> Iterator[Finding]:
 
 
 def _ranges(observed: Observed, seconds: float) -> Iterator[Finding]:
-    """Cores without a task: since one range takes longer than the others, or since there are few."""
+    """Finds cores without a task, because one range takes longer than the others or there are too few."""
     batches, cores = observed.micro_batches, observed.cores
     idle = sum(each.inside(cores) - each.task_seconds / cores for each in batches)
     longest = sum(each.longest for each in batches)

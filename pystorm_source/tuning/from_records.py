@@ -1,4 +1,4 @@
-"""What a query's records say of it: a record file, while the query runs or later."""
+"""What a query's records say about it, read from its record file while it runs or later."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -21,13 +21,13 @@ from pystorm_source.records.record_file import RecordFile
 from pystorm_source.tuning.observed import MicroBatch, Observed
 
 LAST = 50
-"""Micro-batches that are looked at. More: what was before the last change counts. Less: one odd batch decides."""
+"""Micro-batches to look at. More: the time before the last change counts, too. Less: one odd batch decides."""
 COLD = 2
-"""First micro-batches of a run that are left out, if there are others: they start processes."""
+"""First micro-batches of a run to leave out, if others exist: they start processes."""
 
 
 def read_records(path: Path) -> list[PystormProgress]:
-    """The records of a file, the last line of each micro-batch.
+    """Reads the records of a file, the last line of each micro-batch.
 
     Raises:
         OptionError: the file cannot be read, or has no record.
@@ -51,7 +51,7 @@ def read_records(path: Path) -> list[PystormProgress]:
 
 
 def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
-    """The last micro-batches of a query as one observation. ``cores``: that its tasks have, together."""
+    """Sums up the last micro-batches of a query. ``cores``: what its tasks have, together."""
     every = [record for record in _aligned(list(records)) if record.topology is not None]
     chosen = every[COLD:][-LAST:] or every[-1:]
     topologies = [record.topology for record in chosen if record.topology is not None]
@@ -60,7 +60,7 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
     seconds = sum(each.seconds for each in topologies)
     components = tuple(_component(each.name, topologies) for each in topologies[-1].components)
     reasons = Counter(record.reason for record in chosen)
-    # What waited when they began counts, too: the last micro-batch of a run that has read all leaves nothing.
+    # Also count what waited before them: the last micro-batch of a run that has read everything leaves nothing.
     waited = [record.backlog for record in every[: len(every) - len(chosen)][-1:] + chosen]
     return Observed(
         components=components,
@@ -78,7 +78,7 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
 
 
 def _cpu_share(components: tuple[ComponentProgress, ...], topologies: list[TopologyProgress]) -> dict[str, float]:
-    """Of the busiest component, if nearly all of the thread's busy time is its."""
+    """Returns the busiest component's share, if it has nearly all of the thread's busy time."""
     known = [each.computes for each in topologies if each.computes is not None]
     busiest = max(components, key=lambda each: each.capacity, default=None)
     if not known or busiest is None or busiest.capacity < MOSTLY * sum(each.capacity for each in components):
@@ -87,7 +87,7 @@ def _cpu_share(components: tuple[ComponentProgress, ...], topologies: list[Topol
 
 
 def _limits(topologies: list[TopologyProgress]) -> Iterator[LimitProgress]:
-    """Means of shares, sums of calls."""
+    """Yields each limit with the mean of its shares and the sum of its calls."""
     seen: dict[tuple[str, str], list[LimitProgress]] = {}
     for topology in topologies:
         for limit in topology.limits:
@@ -103,8 +103,8 @@ def _limits(topologies: list[TopologyProgress]) -> Iterator[LimitProgress]:
 
 
 def _aligned(records: list[PystormProgress]) -> list[PystormProgress]:
-    """Durations and rows beside the counts of the same micro-batch: those of Spark's progress are of the one before;
-    the first of them, whose duration is not known, is left out."""
+    """Aligns durations and rows with the counts, which in Spark's progress belong to the micro-batch before. Leaves out
+    the first record, whose counts have no known duration."""
     aligned = []
     for number, record in enumerate(records):
         if not record.counts_of_batch_before:
@@ -126,7 +126,7 @@ def _micro_batch(record: PystormProgress) -> MicroBatch | None:
 
 
 def _component(name: str, topologies: list[TopologyProgress]) -> ComponentProgress:
-    """Sums of counts, means of shares, the largest of high marks."""
+    """Combines a component: sums of counts, means of shares, the largest high marks."""
     seen = [each for topology in topologies for each in topology.components if each.name == name]
     last = seen[-1]
     batch = Counts()

@@ -1,4 +1,4 @@
-"""The counts of a trial as an observation, in the shape of a query's records."""
+"""The counts of a trial as an observation, in the form of a query's records."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,8 +14,8 @@ LATENCY = ("count", "mean", "p50", "p99", "max")
 
 
 def observed_run(plan: Plan, report: Mapping[str, Any], seconds: float, rate: float, computed: float) -> Observed:
-    """``report``: of workers, added up, over ``seconds`` of their rounds; ``rate``: tuples of the spouts per second;
-    ``computed``: processor seconds. What the report does not say, such as the cores, is left at its default."""
+    """``report``: the workers' sum, over ``seconds`` of their rounds; ``rate``: tuples of the spouts per second;
+    ``computed``: processor seconds. Leaves what the report does not say, such as the cores, at its default."""
     reported: Mapping[str, Any] = report.get("components", {})
     waiting = {component.name: component for component in plan.components if issubclass(component.cls, AsyncBolt)}
     return Observed(
@@ -62,7 +62,7 @@ def _limits(plan: Plan, reported: Mapping[str, Any], seconds: float) -> Iterator
 
 
 def _spread(counts: Mapping[str, Any]) -> float:
-    """What the busiest task executed, by the mean of the tasks."""
+    """Returns what the busiest task executed, relative to the mean of the tasks."""
     executed = [each.get("executed", 0) for each in counts.get("tasks", {}).values()]
     return max(executed) * len(executed) / sum(executed) if sum(executed) else 1.0
 

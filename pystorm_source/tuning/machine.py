@@ -1,4 +1,4 @@
-"""What Linux says of this process's files: how many are open, and how many may be. Elsewhere zeros."""
+"""This process's open files and their limit, from Linux; zeros on other systems."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ import resource
 
 
 def open_files() -> int:
-    """Files and sockets that this process has open."""
+    """Returns how many files and sockets this process has open."""
     try:
         return len(os.listdir("/proc/self/fd"))
     except OSError as error:
@@ -14,6 +14,6 @@ def open_files() -> int:
 
 
 def most_open_files() -> int:
-    """How many it may have open: ``ulimit -n``."""
+    """Returns how many it may have open: ``ulimit -n``."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 0 if soft == resource.RLIM_INFINITY else soft

@@ -1,4 +1,4 @@
-"""The arithmetic of tuning: Little's law, and what follows from it for bounds, instances, queues and micro-batches.
+"""The arithmetic of tuning: Little's law, applied to bounds, instances, queues and micro-batches.
 
     under way = rate * seconds that each stays
 
@@ -11,56 +11,56 @@ from statistics import fmean
 from typing import NamedTuple
 
 ROOM = 2.0
-"""A bound is so many times what the law asks for. Less: a burst waits. More: open trees hold memory for nothing."""
+"""Factor of a bound over the law's result. Less: a burst waits. More: open trees hold memory for nothing."""
 
 
 def under_way(rate: float, seconds: float) -> float:
-    """Little's law: what is under way, of what arrives at ``rate`` and stays for ``seconds``."""
+    """Little's law: how many are in flight if they arrive at ``rate`` and stay for ``seconds``."""
     return rate * seconds
 
 
 def stays(pending: float, rate: float) -> float:
-    """Little's law: how long each stays, if ``pending`` are under way and ``rate`` of them are done per second."""
+    """Little's law: how long each stays if ``pending`` are in flight and ``rate`` finish per second."""
     return pending / rate if rate > 0 else 0.0
 
 
 def pending_for(rate: float, seconds: float, room: float = ROOM) -> int:
-    """A bound of open trees, or of requests, that does not hold ``rate`` back."""
+    """Returns a bound of open trees or requests that does not hold ``rate`` back."""
     return max(1, math.ceil(under_way(rate, seconds) * room))
 
 
 def instances_for(rate: float, seconds: float) -> int:
-    """Instances of a component that takes ``rate`` tuples per second, if each call takes ``seconds``."""
+    """Returns the instances that a component needs for ``rate`` tuples per second if each call takes ``seconds``."""
     return max(1, math.ceil(under_way(rate, seconds) - 1e-9))
 
 
 def power_of_two(least: float) -> int:
-    """The smallest power of two that is at least that: sizes of queues are rounded so."""
+    """Returns the smallest power of two that is at least that, as for queue sizes."""
     return 1 << max(0, math.ceil(math.log2(max(1.0, least))))
 
 
 def rows_in(target: float, call_seconds: float, instances: int) -> int:
-    """The notes' rule for a micro-batch: (duration wanted / time for a tuple) * instances at work."""
+    """Returns the rows of a micro-batch: (wanted duration / time per tuple) * working instances."""
     return max(1, int(target / call_seconds * instances)) if call_seconds > 0 else 0
 
 
 def share_for_tasks(target: float, fixed: float) -> float:
-    """Share of a micro-batch of ``target`` that its fixed cost leaves for tasks."""
+    """Returns the share of a micro-batch of ``target`` that its fixed cost leaves for tasks."""
     return max(0.0, 1.0 - fixed / target) if target > 0 else 0.0
 
 
 def target_for(fixed: float, share: float) -> float:
-    """The target at which the fixed cost is that ``share`` of a micro-batch."""
+    """Returns the target at which the fixed cost is that ``share`` of a micro-batch."""
     return fixed / share
 
 
 def span(seconds: Sequence[float], cores: int) -> float:
-    """How long tasks of these durations take on ``cores``: no less than the longest, no less than all by the cores."""
+    """Returns how long these tasks take on ``cores``: at least the longest, at least the sum divided by the cores."""
     return max([sum(seconds) / max(1, cores), *seconds]) if seconds else 0.0
 
 
 def cut(seconds: Sequence[float], parts: int) -> list[float]:
-    """Those durations if the longest are cut, evenly, until there are ``parts``: as ``minPartitions`` does."""
+    """Cuts the longest durations evenly until there are ``parts``, as ``minPartitions`` does."""
     pieces = [1] * len(seconds)
     while seconds and sum(pieces) < parts:
         longest = max(range(len(seconds)), key=lambda i: seconds[i] / pieces[i])
@@ -76,7 +76,7 @@ class Line(NamedTuple):
 
 
 def fitted(xs: Sequence[float], ys: Sequence[float]) -> Line | None:
-    """The line of least squares; None if ``xs`` differ too little to tell a fixed part from one that grows."""
+    """Fits a line by least squares; None if ``xs`` differ too little to tell the fixed part from the slope."""
     if len(xs) < 3:
         return None
     mean_x, mean_y = fmean(xs), fmean(ys)
@@ -89,8 +89,8 @@ def fitted(xs: Sequence[float], ys: Sequence[float]) -> Line | None:
 
 
 class Bend(NamedTuple):
-    """Where a sink's time against rows bends: seconds for each further row ``before`` and ``after`` so many ``rows``;
-    ``fixed``: seconds, however few rows."""
+    """Where the line of a sink's time over rows bends: seconds per further row ``before`` and ``after`` the bend at
+    ``rows``; ``fixed``: seconds for any number of rows."""
 
     rows: float
     before: float
@@ -99,13 +99,13 @@ class Bend(NamedTuple):
 
 
 STEEPER = 3.0
-"""Times as steep: what counts as a bend. Less: noise bends. More: a sink is overwhelmed unnoticed."""
+"""How many times as steep counts as a bend. Less: noise bends. More: a sink is overwhelmed unnoticed."""
 LEAST_POINTS = 4
-"""On each side of a bend."""
+"""Least points on each side of a bend."""
 
 
 def bend_of(xs: Sequence[float], ys: Sequence[float]) -> Bend | None:
-    """Two lines through the points, where they fit better than one by far and the second is much steeper; else None."""
+    """Fits two lines, if they fit far better than one and the second is much steeper; None otherwise."""
     points = sorted(zip(xs, ys, strict=True))
     one = _line([x for x, _ in points], [y for _, y in points]) if len(points) >= 2 * LEAST_POINTS else None
     if one is None:
@@ -118,7 +118,7 @@ def bend_of(xs: Sequence[float], ys: Sequence[float]) -> Bend | None:
             continue
         left = _error(first, *low) + _error(second, *high)
         before = max(0.0, first.slope)
-        # Where both lines meet, or between the two parts if they do not.
+        # The lines' intersection; if they do not meet, a point between the two parts.
         meets = (first.fixed - second.fixed) / (second.slope - before) if second.slope > before else points[place][0]
         rows = min(max(meets, low[0][-1]), high[0][0])
         if best is None or left < best[0]:

@@ -14,9 +14,8 @@ WIDTH = 120
 
 
 class Change(NamedTuple):
-    """A key of the engine (``kind`` is empty), or what a component's class or spec sets (``par``,
-    ``processes``, ``tuples_between_batches``),
-    with all steps that have changed it."""
+    """A key of the engine (``kind`` is empty), or what a component's class or spec sets (``par``, ``processes``,
+    ``tuples_between_batches``), with all steps that have changed it."""
 
     name: str
     value: Any
@@ -29,7 +28,7 @@ class Change(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Of its steps, one after the other."""
+        """The product of its steps' gains."""
         gain = 1.0
         for step in self.steps:
             gain *= step.gain
@@ -37,7 +36,7 @@ class Change(NamedTuple):
 
 
 def changes_of(outcome: Outcome) -> list[Change]:
-    """What was changed, in the order in which it was first changed."""
+    """Returns what was changed, ordered by its first change."""
     steps: dict[tuple[str, str], list[Step]] = {}
     for step in outcome.steps:
         for name, kind, _ in _parts(step.proposal.change):
@@ -61,8 +60,8 @@ def written(
     given: Mapping[str, Any] | None = None,
     use: str = "",
 ) -> str:
-    """The file's text. ``command``: what has made it. ``given``: keys that the topology was measured with, by option.
-    ``use``: the path that option ``config`` is to name; empty: the text is to be read, not to be a file."""
+    """Returns the file's text. ``command``: what made it. ``given``: options that the topology was measured with.
+    ``use``: the path for option ``config``; empty: the text is for reading, not for a file."""
     lines = [f"# Made by: {command}"]
     if outcome is not None:
         base, best = outcome.base, outcome.best
@@ -83,12 +82,12 @@ def written(
         lines += ["", "# Nothing that was tried gains."]
     if all(not line or line.startswith("#") for line in lines):
         lines += ["", "# No key of a configuration is to change."]
-        lines += ["{}"] if use else []  # what a YAML file of comments alone would not be: a configuration
+        lines += ["{}"] if use else []  # a YAML file of nothing but comments would be no configuration
     return "\n".join(lines) + "\n"
 
 
 def _given(given: Mapping[str, Any]) -> Iterator[str]:
-    """Options of the reader as comments, since option ``config`` does not take them; secrets by their key alone."""
+    """Writes options of the reader as comments, because option ``config`` does not take them, and omits secrets."""
     readers = {key.lower() for key in fields_of(SourceOptions)}
     for key, value in given.items():
         if redacted(key, value) != value:
@@ -105,7 +104,7 @@ def figures(rate: float, latency: float) -> str:
 
 
 def _change(change: Change, said: set[int]) -> Iterator[str]:
-    """``said``: identities of the steps whose reasons stand above already; those of this one are added."""
+    """``said``: identities of the steps already explained above; adds this change's steps."""
     finding = change.steps[0].proposal.finding
     own = change.shown
     together = sorted({name for step in change.steps for name in _names(step)} - {own})

@@ -21,20 +21,20 @@ PENDING = "topology.max.spout.pending"
 REQUESTS = "topology.async.max.pending"
 
 MOST_TASKS = 64
-"""Tasks of a component that waits. More: the threads of one Spark task cost more memory than the wait is worth; an
+"""Most tasks of a component that waits. More: the threads of one Spark task cost more memory than the wait is worth; an
 AsyncBolt waits for thousands of answers in one thread."""
 MOST_FASTER = 256.0
-"""Times as fast as now, at most, is what bounds are made for. More: one that nothing limits is."""
+"""Bounds allow for at most so many times the present rate. More: a component without limits gets huge ones."""
 BATCH_STEPS = (256, 64, 16, 4)
-"""Times as large as now: one of them is near the top of the second regime."""
+"""Factors on the present size: one of them is near the top of the second regime."""
 MOST_BATCH = 100_000
-"""Tuples of a batch. More: memory, and all of them are done again if one fails."""
+"""Most tuples of a batch. More: memory, and all are repeated if one fails."""
 SPREADABLE = ("shuffle", "local_or_shuffle", "fields", "partial_key", "none")
-"""Groupings under which more tasks share the work."""
+"""Groupings that let more tasks share the work."""
 
 
 class Proposal(NamedTuple):
-    """``change``: over the settings of now. ``arithmetic``: why these figures."""
+    """``change``: to the present settings. ``arithmetic``: why these figures."""
 
     finding: Finding
     change: Settings
@@ -42,8 +42,8 @@ class Proposal(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A proposal in its first pairs. ``before``, ``after``: tuples per second, ``gain``: by the goal. ``waits``: calls
-    of the finding's component wait rather than compute."""
+    """A proposal after its first pairs. ``before``, ``after``: tuples per second, ``gain``: by the goal. ``waits``:
+    whether calls of the finding's component wait rather than compute."""
 
     proposal: Proposal
     gain: float
@@ -53,7 +53,7 @@ class Tried(NamedTuple):
 
 
 def proposals(finding: Finding, observed: Observed, plan: Plan) -> list[Proposal]:
-    """Settings to try, the most promising first; none if no setting helps. ``plan``: as it was observed."""
+    """Returns settings to try, the most promising first; empty if no setting helps. ``plan``: as it was observed."""
     made = {
         "slow bolt": _slow,
         "slow spout": _slow,
@@ -70,7 +70,7 @@ def proposals(finding: Finding, observed: Observed, plan: Plan) -> list[Proposal
 
 
 def wanted_rate(observed: Observed, component: str) -> tuple[float, str]:
-    """Tuples of the spouts per second that all others could do, and how that is computed."""
+    """Returns the spouts' tuples per second that all other components could handle, and how that is computed."""
     others = max((observed.busy(each) for each in observed.components if each.name != component), default=0.0)
     faster = min(MOST_FASTER, 1 / others) if others > 0 else MOST_FASTER
     rate = observed.rate * faster
@@ -104,7 +104,7 @@ def _slow(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal
 
 
 def _processes(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
-    """A process for each core that its Spark task may have, on this machine."""
+    """Proposes a process for each core of this machine that its Spark task may have."""
     component = plan.component(finding.component)
     here, cores = os.cpu_count() or 1, cores_of_task(observed)
     count = min(here, cores)
@@ -121,7 +121,7 @@ def _processes(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Pro
 
 
 def _batch_sizes(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
-    """The batch of the dearest batch operation: larger ones as long as its time grows slower than its tuples."""
+    """Proposes larger batches for the costliest batch operation while its time grows slower than its tuples."""
     now = observed.batched[finding.component]
     for times in BATCH_STEPS:
         size = min(MOST_BATCH, now * times)
@@ -135,7 +135,7 @@ def _batch_sizes(finding: Finding, observed: Observed, plan: Plan) -> Iterator[P
 
 
 def _instances(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
-    """As many tasks as calls must be under way."""
+    """Proposes as many tasks as calls must be in flight."""
     if finding.cause == "slow bolt" and not _spreadable(finding.component, plan):
         return
     component = observed.component(finding.component)
@@ -215,7 +215,7 @@ def _spreadable(name: str, plan: Plan) -> bool:
 
 
 def _batches(size: int, plan: Plan) -> Settings:
-    """Batches of that size, with a longer queue if they are more than half of it."""
+    """Returns settings for batches of that size, with a longer queue if a batch exceeds half of it."""
     return _keys({BATCH: size} if size <= plan.options.receive_buffer_size // 2 else {BATCH: size, QUEUE: 4 * size})
 
 
@@ -224,7 +224,7 @@ def _keys(keys: dict[str, Any]) -> Settings:
 
 
 def _changes(change: Settings, plan: Plan) -> bool:
-    """Whether anything is different, and no component has a key of its own in the way."""
+    """Whether it changes anything, and no component's own key overrides it."""
     config = dict(plan.config)
     own = {key for component in plan.components for key, _ in component.config}
     if own & change.own:
@@ -239,7 +239,7 @@ def _changes(change: Settings, plan: Plan) -> bool:
 
 
 def frontier(points: Iterable[tuple[float, float]]) -> set[tuple[float, float]]:
-    """Of (rate, latency) those that no other one is better than in both."""
+    """Returns the (rate, latency) pairs that no other pair beats in both."""
     kept: set[tuple[float, float]] = set()
     least = math.inf
     for rate, latency in sorted(points, key=lambda point: (-point[0], point[1])):

@@ -1,4 +1,4 @@
-"""Settings that a trial runs under: engine keys and numbers of tasks, over what the topology has."""
+"""Settings of a trial: engine keys and numbers of tasks that override the topology's."""
 
 import types
 from collections.abc import Mapping
@@ -25,28 +25,28 @@ class Settings:
     processes: tuple[tuple[str, int], ...] = field(default=())
 
     def with_keys(self, keys: Mapping[str, Any]) -> "Settings":
-        """These, with other keys on top."""
+        """Returns these settings with other keys on top."""
         return replace(self, keys=tuple(sorted({**dict(self.keys), **keys}.items())))
 
     def with_pars(self, pars: Mapping[str, int]) -> "Settings":
-        """These, with other numbers of tasks on top."""
+        """Returns these settings with other numbers of tasks on top."""
         return replace(self, pars=tuple(sorted({**dict(self.pars), **pars}.items())))
 
     def with_batches(self, batches: Mapping[str, int]) -> "Settings":
-        """These, with other sizes of batches on top."""
+        """Returns these settings with other batch sizes on top."""
         return replace(self, batches=tuple(sorted({**dict(self.batches), **batches}.items())))
 
     def with_processes(self, processes: Mapping[str, int]) -> "Settings":
-        """These, with other numbers of processes on top."""
+        """Returns these settings with other numbers of processes on top."""
         return replace(self, processes=tuple(sorted({**dict(self.processes), **processes}.items())))
 
     def plus(self, other: "Settings") -> "Settings":
-        """These, with the other ones on top."""
+        """Returns these settings with the other ones on top."""
         united = self.with_keys(dict(other.keys)).with_pars(dict(other.pars)).with_batches(dict(other.batches))
         return united.with_processes(dict(other.processes))
 
     def applied(self, plan: Plan) -> Plan:
-        """The plan under them. Raises OptionError if a key is wrong, or contradicts another one."""
+        """Returns the plan with these settings. Raises OptionError if a key is wrong or contradicts another."""
         config = {**dict(plan.config), **dict(self.keys)}
         plan = plan.configured(
             {key: value for key, value in config.items() if value is not None or key not in self.own}
@@ -71,7 +71,7 @@ class Settings:
 
     @property
     def own(self) -> set[str]:
-        """The keys that are changed."""
+        """The changed keys."""
         return {key for key, _ in self.keys}
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Settings:
 
 
 def _batching(cls: type[Component], size: int | None) -> type[Component]:
-    """The class, with batches of that size."""
+    """Returns the class with batches of that size."""
     if size is None:
         return cls
     body = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, BATCHES: size}

@@ -2,8 +2,8 @@
 
     observe ─► findings ─► proposals ─► a trial each ─► the best against what is, in pairs ─► kept ─► observe again
 
-Its choices depend on the trials and the seed alone: the seed decides the order within pairs, so that neither side has
-the warmer machine.
+Its choices depend only on the trials and the seed. The seed decides the order within pairs, so that neither side always
+gets the warmer machine.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,28 +24,28 @@ from pystorm_source.tuning.trial import Trial
 Goal = Literal["throughput", "latency"]
 
 WORTH = 1.03
-"""A change is kept if it gains so much. Less: noise is kept. More: small gains that add up are lost."""
+"""Least gain of a change that is kept. Less: noise is kept. More: small gains that add up are lost."""
 PROMISING = 1.02
-"""A setting that gains so much in SCREENING pairs is measured in CONFIRMING ones; if no time is left, as few as one."""
+"""A setting that gains so much in SCREENING pairs gets CONFIRMING pairs, or as few as one if time is short."""
 NEAR = 0.96
-"""A setting that seems to lose so little may gain: it is measured again if time is left."""
+"""A setting that seems to lose no more than this may gain: it is measured again if time is left."""
 CLEAR, HOPELESS = 1.5, 0.5
-"""Gains that one pair proves: to be kept, and to be dropped."""
+"""Gains that one pair proves: enough to keep the setting, or to drop it."""
 PLAIN = 1.15
-"""What must be gained if the time allows for few pairs only."""
+"""Least gain if there is time for only a few pairs."""
 KEEPS = 0.9
 """Share of the throughput that a change for latency must keep."""
 SCREENING, CONFIRMING, VERIFYING = 3, 9, 5
-"""Pairs. Many short ones, as a machine's speed changes from second to second: more of them tell smaller gains, and less
-is tried."""
+"""Pairs. Many short ones, because a machine's speed changes from second to second. More: they detect smaller gains, but
+fewer settings are tried."""
 LONG, SHORT = 1 / 60, 1 / 150
-"""Of the time, a trial: a short one if FAST tuples pass in it, else a long one."""
+"""Shares of the time for a trial: short if FAST tuples pass in it, otherwise long."""
 FAST = 2_000
 LEAST_SECONDS, MOST_SECONDS = 0.3, 2.0
 
 
 class Runner(Protocol):
-    """What makes trials."""
+    """Runs trials."""
 
     def __call__(self, settings: Settings, seconds: float, rate: float = 0.0) -> Trial: ...
 
@@ -54,7 +54,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """A change that was kept. ``gain``: how many times as good as before it, by the goal."""
+    """A change that was kept. ``gain``: how many times better than before, by the goal."""
 
     proposal: Proposal
     gain: float
@@ -64,9 +64,9 @@ class Step:
 
 @dataclass
 class Outcome:
-    """``observed``: as it is; ``tuned``: with all changes. ``steps``: changes that were kept, in order; ``gain``: of
-    all of them, measured once more in pairs. ``named``: findings, those that a change has proven first.
-    ``tried``: what each proposal gained, kept or not. ``out_of_time``: proposals that were not tried."""
+    """``observed``: before any change; ``tuned``: with all changes. ``steps``: changes that were kept, in order;
+    ``gain``: of all changes together, measured once more in pairs. ``named``: findings, the ones proven by a change
+    first. ``tried``: what each proposal gained, kept or not. ``out_of_time``: proposals that were not tried."""
 
     base: Trial
     best: Trial
@@ -81,21 +81,21 @@ class Outcome:
 
     @property
     def settings(self) -> Settings:
-        """All that was changed."""
+        """All changes."""
         return self.best.settings
 
     @property
     def refuted(self) -> list[Tried]:
-        """What was tried and not kept, of components of which nothing was kept; what gained plainly, and could not be
-        confirmed in time, is left out."""
+        """Tried proposals of components without a kept change or a plain gain, which may only have lacked time to be
+        confirmed."""
         kept = {step.proposal.finding.component for step in self.steps}
         plain = {each.proposal.finding.component for each in self.tried if each.gain >= PLAIN}
         return [each for each in self.tried if each.proposal.finding.component not in kept | plain]
 
     @property
     def spread(self) -> float:
-        """By how much trials of equal settings differ, (most - least) / median: the largest of those that were tried
-        three times or more."""
+        """How much trials of the same settings differ, (most - least) / median: the largest over settings with at least
+        three trials."""
         rates: dict[Settings, list[float]] = {}
         for trial in self.trials:
             rates.setdefault(trial.settings, []).append(trial.rate_alone if trial.is_inline else trial.rate)
@@ -103,8 +103,8 @@ class Outcome:
         return max(((max(each) - min(each)) / median(each) for each in several), default=0.0)
 
     def points(self) -> list[tuple[Trial, bool]]:
-        """A trial for each of the settings, with the median of their rates and latencies, the best first; and whether
-        it is on the frontier: no other one is better in both."""
+        """Returns, best first, one trial per settings, with median rate and latency, and whether it is on the frontier:
+        no other one is better in both."""
         by_settings: dict[Settings, list[Trial]] = {}
         for trial in self.trials:
             by_settings.setdefault(trial.settings, []).append(trial)
@@ -115,7 +115,7 @@ class Outcome:
 
 @dataclass
 class Sweep:
-    """``seconds``: for all of it. ``notes``: is called with what is done, a line each."""
+    """``seconds``: for the entire sweep. ``notes``: called with a line for each thing done."""
 
     plan: Plan
     run: Runner
@@ -126,8 +126,8 @@ class Sweep:
     notes: Callable[[str], None] = lambda line: None
 
     def __call__(self) -> Outcome:
-        """Blocking, until nothing more gains, or the time is over. Raises TupleFailed if a component fails,
-        TopologyError if no tuple comes."""
+        """Blocking, until nothing more gains or time is up. Raises TupleFailed if a component fails, TopologyError
+        without any tuple."""
         self._deadline = self.clock.monotonic() + self.seconds
         self._trial_seconds = min(MOST_SECONDS, max(LEAST_SECONDS, self.seconds * LONG))
         self._chance = Random(self.seed)
@@ -161,8 +161,8 @@ class Sweep:
         return replace(trial.observed, cpu_share=self._cpu_share)
 
     def _improved(self, outcome: Outcome, tried: set[Settings]) -> Step | None:
-        """The next change that is kept, of the largest finding that has one; if there is none, and time is left, those
-        that seemed to gain nothing by a little are measured again."""
+        """Returns the next change to keep, trying the largest findings first. If no change gains enough and time is
+        left, measures again the ones that nearly did."""
         best = outcome.best
         observed = self._seen(best)
         plan = best.settings.applied(self.plan)
@@ -183,7 +183,7 @@ class Sweep:
                     waits = self._cpu_share.get(finding.component, 1.0) < WAITS
                     outcome.tried.append(Tried(proposal, gain, before, after, waits))
                 (promising if gain >= PROMISING else near).append((gain, proposal))
-                if gain >= 4:  # the others are smaller steps the same way
+                if gain >= 4:  # the others are smaller steps in the same direction
                     break
             for _, proposal in sorted(promising, key=lambda each: -each[0])[:2]:
                 if step := self._confirmed(best, proposal):
@@ -196,7 +196,7 @@ class Sweep:
         return None
 
     def _screened(self, best: Trial, settings: Settings) -> tuple[float, list[tuple[Trial, Trial]]]:
-        """Its gain in a few pairs, or in one if that is enough."""
+        """Measures the gain in a few pairs, or in one if that is enough."""
         try:
             pairs = self._pairs(best.settings, settings, best.rate, SCREENING)
         except OptionError as error:  # settings that contradict each other
@@ -217,7 +217,7 @@ class Sweep:
         return Step(proposal, median(gains), before, after)
 
     def _verify(self, outcome: Outcome) -> None:
-        """All changes together, against none: what was kept by chance does not gain again."""
+        """Measures all changes together against no change: what was kept by chance does not gain again."""
         pairs = self._pairs(Settings(), outcome.settings, outcome.best.rate, VERIFYING, is_last=True)
         outcome.gain = median(self._gain(before, after) for before, after in pairs)
         if outcome.gain < PROMISING:
@@ -231,7 +231,7 @@ class Sweep:
     def _pairs(
         self, one: Settings, two: Settings, rate: float, pairs: int, is_last: bool = False
     ) -> list[tuple[Trial, Trial]]:
-        """Trials of both, one after the other, in an order by chance; fewer if the first is clear, or the time ends."""
+        """Runs trials of both in random order, pair by pair; stops early if the first is clear or time is up."""
         made: list[tuple[Trial, Trial]] = []
         reserved = 0 if is_last else 2 * VERIFYING
         while len(made) < pairs and (not made or self._has_time(2 + reserved)):
@@ -243,7 +243,7 @@ class Sweep:
         return made
 
     def _trial(self, settings: Settings, rate: float) -> Trial:
-        """``rate``: of what is best now; an unknown one may be slower, and a range that is too long cannot be cut."""
+        """``rate``: of the best settings so far: others may be slower, and a range that is too long cannot be cut."""
         trial = self.run(settings, self._trial_seconds, self._rates.get(settings, rate / 8))
         self._rates[settings] = trial.peak
         self._trials.append(trial)
@@ -255,7 +255,7 @@ class Sweep:
         return self.clock.monotonic() + trials * self._trial_seconds * 1.1 <= self._deadline
 
     def _gain(self, before: Trial, after: Trial) -> float:
-        """How many times as good ``after`` is. For latency: 0.0 if it costs too much throughput."""
+        """Returns how many times better ``after`` is. For latency: 0.0 if it costs too much throughput."""
         one, two = before.rate, after.rate
         if before.is_inline and after.is_inline:
             one, two = before.rate_alone, after.rate_alone
@@ -275,7 +275,7 @@ def _without_tuples(plan: Plan) -> TopologyError:
 
 
 def _typical(trials: Iterable[Trial]) -> Trial:
-    """The one in the middle, by rate."""
+    """Returns the trial with the median rate."""
     ordered = sorted(trials, key=lambda trial: trial.rate)
     return ordered[len(ordered) // 2]
 

@@ -1,7 +1,7 @@
 """Runs a topology here, under some settings, for a while, and observes it.
 
-Input that is finite is read again from its begin, in new workers. Nothing is committed to spouts, so that it stays
-there; but components are called for real, as in a task.
+Finite input is read again from its start, in new workers. Nothing is committed to spouts, so input stays available; but
+components are called for real, as in a task.
 """
 
 import gc
@@ -30,22 +30,22 @@ from pystorm_source.worker.local_run import LocalRun, LocalTask
 from pystorm_source.worker.thread_delay import main_delay
 
 FIRST_RANGE = 32
-"""Offsets of the first range. More: a bolt that takes 100 ms keeps the trial beyond its time."""
+"""Offsets of the first range. More: a bolt that takes 100 ms makes the trial exceed its time."""
 ROUND_SHARE = 0.4
-"""Of a trial, that a range is to take. Less: the begin and the end of ranges, when not all are at work, count more.
+"""Share of a trial that a range should take. Less: starts and ends of ranges, with some components idle, count more.
 More: a trial that becomes slower exceeds its time."""
 WARM_SHARE = 0.15
-"""Of a trial, that does not count: caches and the first connections."""
+"""Share of a trial that does not count, for caches to fill and connections to open."""
 LOOK_SECONDS = 0.02
 LOOKS_AT_FILES = 5
-"""Looks of which one counts the open files: thousands of them take a millisecond."""
+"""One look in so many counts the open files: thousands of files take a millisecond."""
 
 
 @dataclass
 class Trial:
-    """``tuples`` in ``seconds``; ``delayed``: how long of them the thread that drives waited for a processor, which
-    other processes held. ``peak``: tuples per second of the best round. ``open_trees``: on average; of spouts without
-    ids, tuples in queues."""
+    """``tuples`` in ``seconds``; ``delayed``: seconds that the driving thread waited for a processor held by other
+    processes. ``peak``: tuples per second of the best round. ``open_trees``: on average; for spouts without ids, tuples
+    in queues."""
 
     settings: Settings
     tuples: int = 0
@@ -62,13 +62,13 @@ class Trial:
 
     @property
     def rate_alone(self) -> float:
-        """As if no other process had held the processor: exact if one thread does all."""
+        """The rate as if no other process had held the processor; exact if one thread does all work."""
         alone = self.seconds - self.delayed
         return self.tuples / alone if alone > 0 else 0.0
 
     @property
     def is_inline(self) -> bool:
-        """Whether one thread does all, in one process."""
+        """Whether one thread of one process does all work."""
         return (
             self.observed is not None
             and self.observed.scheduler == "inline"
@@ -83,7 +83,7 @@ class Trial:
 
 @dataclass
 class TrialRunner:
-    """Trials of ``plan``. ``trials``: how many there were."""
+    """Runs trials of ``plan``. ``trials``: how many ran."""
 
     plan: Plan
     clock: Clock = field(default_factory=SystemClock)
@@ -91,13 +91,13 @@ class TrialRunner:
     trials: int = 0
 
     def __call__(self, settings: Settings, seconds: float, rate: float = 0.0) -> Trial:
-        """Blocking, for about so many ``seconds``. ``rate``: tuples per second that are expected, 0.0 if nothing is
-        known. Raises TupleFailed if a component fails, OptionError for settings that contradict each other."""
+        """Blocking, for about ``seconds``. ``rate``: expected tuples per second, 0.0 if unknown. Raises TupleFailed if
+        a component fails, OptionError for settings that contradict each other."""
         return self._run(settings, settings.applied(self.plan), seconds, rate)
 
     def profile(self, settings: Settings, seconds: float) -> Mapping[str, float]:
-        """Component → share of its calls' duration in which they compute. One thread of one process: no lock is waited
-        for, and the calls are here."""
+        """Component → share of its calls' duration that they compute. Uses one thread of one process: no call waits for
+        a lock, and all calls run here."""
         inline = settings.with_keys({"topology.scheduler": "inline"})
         plan = inline.applied(self.plan)
         times = {component.name: CallTimes() for component in plan.components}
@@ -113,7 +113,7 @@ class TrialRunner:
         spent = _Spent(Trial(settings), self.clock, seconds)
         spent.most = max(FIRST_RANGE, int(rate * seconds * ROUND_SHARE))
         while spent.left > 0 and self._read_once(plan, spent):
-            pass  # input that is finite, once more
+            pass  # read finite input once more
         trial = spent.trial
         trial.open_trees = fmean(spent.open_trees) if spent.open_trees else 0.0
         seen = observed_run(plan, spent.counts.report, spent.busy, trial.rate, spent.computed)
@@ -127,7 +127,7 @@ class TrialRunner:
         return trial
 
     def _read_once(self, plan: Plan, spent: "_Spent") -> bool:
-        """Reads until the time is over, or all is read. Returns whether there was anything."""
+        """Reads until time is up or all is read. Returns whether there was any input."""
         starts = _Starts(self.clock)
         local = LocalRun(plan, self.clock, prepare=starts.prepare, output=OutputPlan.typed(plan), commits=False)
         read_any = False
@@ -148,8 +148,8 @@ class TrialRunner:
 
 @dataclass
 class _Spent:
-    """A trial under way. ``most``: offsets of the next range; ``busy``, ``computed``: seconds of all its rounds, and
-    processor seconds in them."""
+    """A trial under way. ``most``: offsets of the next range; ``busy``, ``computed``: seconds and processor seconds of
+    all its rounds."""
 
     trial: Trial
     clock: Clock
@@ -173,7 +173,7 @@ class _Spent:
         return self.seconds - (self.clock.monotonic() - self.began)
 
     def add(self, local: LocalRun, starts: "_Starts") -> None:
-        """One round: a range of each spout."""
+        """Adds a round: a range of each spout."""
         share = self.seconds * ROUND_SHARE
         ranges = local.unread.next_ranges(self.most)
         starts.seconds = 0.0
@@ -195,7 +195,7 @@ class _Spent:
 
 
 class _Starts:
-    """Starts workers before their round, and knows how long that took."""
+    """Starts workers before their round, and records how long that took."""
 
     def __init__(self, clock: Clock):
         self.clock = clock
@@ -209,7 +209,7 @@ class _Starts:
 
 @contextmanager
 def _watched(local: LocalRun, spent: _Spent) -> Iterator[None]:
-    """Notes, now and then, how many trees are open in the worker that is at work, and how many files."""
+    """Samples how many trees and files the working worker has open."""
     over = Event()
 
     def look() -> None:
@@ -259,7 +259,7 @@ def _open(worker: Worker) -> int:
 
 
 def _tuples(local: LocalRun, ranges: Any) -> int:
-    """Of spouts with offsets those of the ranges; else what was emitted."""
+    """Counts offsets of the ranges, and emitted tuples for spouts without offsets."""
     done = sum(each.end - each.start for each in ranges)
     if local.without_offsets and local.worker is not None:
         emits = local.worker.last_run().emits

@@ -24,7 +24,7 @@ _SIMPLE = {
 
 
 class _ArrowTypes:
-    """The types of Arrow, as Spark maps its own to them."""
+    """Arrow's types, in Spark's mapping."""
 
     def simple_names(self) -> Iterable[str]:
         return _SIMPLE
@@ -72,7 +72,8 @@ def schema_of(fields: Sequence[str], types: Sequence[str | None]) -> pa.Schema |
 
 
 def arrow_type(schema: str, where: str) -> pa.DataType:
-    """Of a type (``struct<id: bigint>``) or a list of columns (``id bigint``). Raises SchemaError naming ``where``."""
+    """The Arrow type of a type (``struct<id: bigint>``) or a list of columns (``id bigint``). Raises SchemaError naming
+    ``where``."""
     return parse_schema(schema, where, _ArrowTypes())
 
 

@@ -36,8 +36,8 @@ def integer_bounds(type: pa.DataType) -> tuple[int, int]:
 
 @functools.cache
 def exact_decimal(precision: int, scale: int) -> Callable[[decimal.Decimal], decimal.Decimal | None]:
-    """The function that gives a value with ``scale`` digits after the point; None if the value has more of them,
-    or more than ``precision`` in all."""
+    """Makes a function that returns a value with ``scale`` digits after the point; None if it has more of these, or
+    more than ``precision`` in all."""
     exactly = decimal.Context(prec=precision, traps=[decimal.Inexact, decimal.InvalidOperation])
     unit = decimal.Decimal((0, (1,), -scale))
 

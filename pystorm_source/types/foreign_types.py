@@ -49,10 +49,10 @@ SPARKS = {
     "none": "void",
     "null": "void",
 }
-"""Lower-cased name → Spark's. Of types that hold others it is an example."""
+"""Lower-cased name → Spark's; an example for types that contain others."""
 
 LONGEST = 200
-"""Characters of a text that is looked at. More: the search in a text without end takes without end."""
+"""Characters of the longest text that is searched. More: the search in a huge text takes too long."""
 
 _NULLABLE = (
     re.compile(r"(?:typing\.)?optional\s*\[(?P<type>.*)\]", re.I | re.DOTALL),
@@ -66,7 +66,7 @@ _NAME = re.compile(r"\s*(?:[a-z]+\.)?(?P<name>\w+)", re.I)
 
 
 def without_null(text: str) -> str:
-    """The type that another language's spelling of "may be null" holds: ``int`` of ``int | null``; empty for none."""
+    """The type inside another language's spelling of "may be null": ``int`` of ``int | null``; otherwise empty."""
     for form in _NULLABLE if len(text) <= LONGEST else ():
         if match := form.fullmatch(text.strip()):
             inner = match["type"].strip()
@@ -75,7 +75,7 @@ def without_null(text: str) -> str:
 
 
 def sparks_name(text: str) -> str:
-    """Spark's name for the type whose name the text begins with; empty if it is none of another system's."""
+    """Spark's name for the foreign type whose name the text begins with; otherwise empty."""
     match = _NAME.match(text)
     if match is None:
         return ""

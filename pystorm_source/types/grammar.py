@@ -36,7 +36,7 @@ class TypeMaker(Protocol[T]):
         """The names of the types without parameters, without ``ALIASES``."""
 
     def simple(self, name: str) -> T | None:
-        """The type of this name, in lower case; None if there is none."""
+        """The type of this name, in lower case; None if there is no such type."""
 
     def decimal(self, precision: int, scale: int) -> T: ...
 
@@ -44,14 +44,14 @@ class TypeMaker(Protocol[T]):
         """The time of day; None if there is no such type."""
 
     def interval(self, first: int, last: int) -> T:
-        """From unit to unit: 0 day, 1 hour, 2 minute, 3 second."""
+        """An interval from unit to unit: 0 day, 1 hour, 2 minute, 3 second."""
 
     def array(self, element: T) -> T: ...
 
     def map(self, key: T, value: T) -> T: ...
 
     def struct(self, fields: list[tuple[str, T, bool]]) -> T:
-        """Of (name, type, whether it may be null)."""
+        """A struct of fields, each (name, type, whether it may be null)."""
 
 
 def parse_type(text: str, where: str, maker: TypeMaker[T]) -> tuple[T, bool]:
@@ -63,8 +63,8 @@ def parse_type(text: str, where: str, maker: TypeMaker[T]) -> tuple[T, bool]:
 
 
 def parse_schema(text: str, where: str, maker: TypeMaker[T]) -> T:
-    """The type, or the struct that a list of columns makes: ``struct<id: bigint>`` or ``id bigint``, as Spark's
-    ``from_json`` takes both. Raises SchemaError naming ``where``."""
+    """The type, or the struct that a list of columns makes: ``struct<id: bigint>`` or ``id bigint``, both as in Spark's
+    ``from_json``. Raises SchemaError naming ``where``."""
     parser = _Parser(text, where, maker)
     found = parser.type() if _TYPE_ALONE.fullmatch(text) else maker.struct(parser.fields(None))
     parser.end()
@@ -125,7 +125,7 @@ class _Parser(Generic[T]):
         )
 
     def fields(self, end: str | None) -> list[tuple[str, T, bool]]:
-        """Name, type and whether it may be null, of columns up to ``end``, which stays."""
+        """Reads columns up to ``end``, which stays: name, type and whether it may be null."""
         fields = []
         while self.token != end:
             name = self._word("the name of a field")

@@ -1,4 +1,4 @@
-"""A small table as HTML, for the output of a notebook's cell: all that is in it is text, never markup."""
+"""A small table as HTML, for the output of a notebook's cell: its contents are text, never markup."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -7,7 +7,7 @@ _LEFT = ' style="text-align: left"'
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table without scripts and styles of its own. Numbers are shown with separators, and to the right.
+    """Returns a table without scripts or style sheets. Numbers have separators and are aligned to the right.
 
     Args:
         caption (str): a line above it.

@@ -1,5 +1,5 @@
-"""JSON that users and Spark write. A document that is nested deeper than the stack of Python is a ValueError like any
-other that cannot be read: callers need not know of the limit of the parser.
+"""JSON that users and Spark write. A document that is nested deeper than Python's stack raises a ValueError like any
+other unreadable one: callers need not know the parser's limit.
 """
 
 import json
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def json_of(text: str) -> Any:
-    """``json.loads``. Raises json.JSONDecodeError, a ValueError, for whatever cannot be read."""
+    """``json.loads``. Raises json.JSONDecodeError, a ValueError, for anything that cannot be read."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -23,7 +23,7 @@ def json_of(text: str) -> Any:
 
 
 def json_copy(value: Any) -> Any:
-    """The value as it comes back out of JSON. Raises TypeError or ValueError if JSON cannot hold it."""
+    """The value after a round trip through JSON. Raises TypeError or ValueError if JSON cannot hold it."""
     try:
         return json.loads(json.dumps(value))
     except RecursionError:
@@ -31,8 +31,8 @@ def json_copy(value: Any) -> Any:
 
 
 def utf8_json(value: Any) -> bytes:
-    """The JSON of a struct whose texts may come from users, as ``msgspec`` has it. A lone surrogate, which UTF-8 does
-    not have, becomes U+FFFD: one odd name is no reason to lose a report."""
+    """The JSON of a struct whose texts may come from users, by ``msgspec``. A lone surrogate, which UTF-8 does not
+    have, becomes U+FFFD: one odd name is no reason to lose a report."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -40,7 +40,7 @@ def utf8_json(value: Any) -> bytes:
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD in the place of each lone surrogate, so that UTF-8 can hold it."""
+    """The text with U+FFFD in place of each lone surrogate, so that UTF-8 can hold it."""
     return _LONE.sub("\ufffd", text)
 
 
@@ -53,8 +53,8 @@ def _well_formed(value: Any) -> Any:
 
 
 class JsonDecoder(Generic[T]):
-    """As ``msgspec.json.Decoder``, for bytes from outside: whatever it cannot read is a msgspec.DecodeError, a
-    ValueError, also text that is no UTF-8, and JSON that is nested too deeply."""
+    """As ``msgspec.json.Decoder``, for bytes from outside: anything that it cannot read is a msgspec.DecodeError, a
+    ValueError, even text that is no UTF-8, and JSON that is nested too deeply."""
 
     def __init__(self, kind: Any):
         self._decode = msgspec.json.Decoder(kind).decode
@@ -76,9 +76,9 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def object_in(text: Any) -> Mapping[str, Any]:
-    """The object that JSON of Spark's progress holds; an empty one if it holds something else, or is a word.
+    """The object in the JSON of Spark's progress; an empty one if it is something else, or a word.
 
-    ``text``: what a progress has of a source: a str, an object already, or None.
+    ``text``: what a progress has for a source: a str, an object already, or None.
     """
     if isinstance(text, str):
         try:

@@ -1,4 +1,4 @@
-"""What the author of a component should know after a micro-batch: logged once per component and worker."""
+"""Hints for the author of a component after a micro-batch, logged once per component and worker."""
 
 import logging
 from collections.abc import Iterable
@@ -13,26 +13,26 @@ from pystorm_source.plan.plan import Plan
 logger = logging.getLogger("pystorm.worker")
 
 LONG_NANOS = 50_000_000
-"""Of a thread's time, for a call of an async bolt. Less: bolts that parse an answer are named. More: a bolt that blocks
+"""Time of the thread for a call of an async bolt. Less: bolts that parse an answer are named. More: a bolt that blocks
 makes twenty requests a second where hundreds were possible, and the log does not say why."""
 FEW_CALLS = 10
-"""Of which half take so long. Fewer: the first ones, which import and connect, decide."""
+"""Least number of calls, half of them that long. Fewer: the first ones, which import and connect, decide."""
 
 
 class Advice:
-    """Holds what was said already, and no executor: it may outlive the worker in a thread's frame."""
+    """Remembers what was logged, but no executor: it may outlive the worker in a thread's frame."""
 
     def __init__(self) -> None:
         self._said: set[tuple[str, str]] = set()
 
     def once(self, executor: Executor, what: str, text: str) -> None:
-        """Logs ``text`` unless ``what`` was said of this component before."""
+        """Logs ``text`` unless ``what`` was logged for this component before."""
         if (executor.component, what) not in self._said:
             self._said.add((executor.component, what))
             logger.warning("component %r, task %d: %s", executor.component, executor.task, text)
 
     def after(self, plan: Plan, executors: Iterable[Executor]) -> None:
-        """Looks at the counts of a micro-batch that has ended."""
+        """Checks the counts of a micro-batch that has ended."""
         for executor in executors:
             if executor.returned:
                 self.once(executor, "returned rows", executor.returned)

@@ -1,4 +1,4 @@
-"""How a worker calls its components outside of turns: by the scheduler's rules, with errors that name them."""
+"""Calls a worker's components outside of turns: by the scheduler's rules, with errors that name them."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +16,8 @@ logger = logging.getLogger("pystorm.worker")
 
 @contextmanager
 def named_call(component: str, task: int, method: str) -> Iterator[None]:
-    """Around a call of a component's method, or of an object that it has. Raises ComponentFailed if that fails; what
-    may come from outside of it goes through with a note."""
+    """Wraps a call of a component's method, or of an object that it has. Raises ComponentFailed if the call fails;
+    errors that may come from outside of it pass through with a note."""
     try:
         yield
     except BaseException as error:
@@ -28,9 +28,9 @@ def named_call(component: str, task: int, method: str) -> Iterator[None]:
 
 
 class ComponentCalls:
-    """``where``: the range that is read, for messages; empty if there is no single one.
+    """``where``: the range that is read, for messages; empty for several ranges.
 
-    ``call_seconds``: a call that takes longer is to blame for trees that time out meanwhile.
+    ``call_seconds``: a call that takes longer is blamed for trees that time out during it.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ComponentCalls:
         self._longest: dict[Executor, int] = {}
 
     def begin(self) -> None:
-        """A micro-batch begins: calls of earlier ones are not to blame for its time-outs."""
+        """Begins a micro-batch: calls of earlier ones are not blamed for its time-outs."""
         self._longest = longest_calls(self._executors)
 
     def call(self, executor: Executor, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -55,7 +55,7 @@ class ComponentCalls:
             raise tuple_failed(failure, self.where) from failure.__cause__
 
     def call_quietly(self, executor: Executor, method: str, function: Callable[[], Any]) -> None:
-        """Calls it unless its thread is still in another call. What fails it is logged and goes no further."""
+        """Calls it unless its thread is still in another call. Logs an error and does not raise it."""
         component, task = executor.component, executor.task
         try:
             with named_call(component, task, method):
@@ -66,7 +66,7 @@ class ComponentCalls:
 
     @contextmanager
     def turns(self) -> Iterator[None]:
-        """Around executors' turns. Raises TupleFailed if a component fails in one."""
+        """Wraps executors' turns. Raises TupleFailed if a component fails in one."""
         try:
             yield
         except ComponentFailed as failure:

@@ -1,6 +1,6 @@
-"""What each component of a plan did in one range, as columns: entry i is about component i, upstream first.
+"""What each component of a plan did in one range, as columns: entry i belongs to component i, upstream first.
 
-The form in which a task reports it, with bounds on everything. Names need not travel: both sides have the same plan.
+A task reports it in this form, with bounds on everything. Names are not sent: both sides have the same plan.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from pystorm_source.records.counts import REPORTED
 from pystorm_source.records.stall_reasons import Reason
 
 MOST_FRAMES = 8
-"""Of an error. More: long reports. Fewer: the place in the user's code is not seen."""
+"""Frames of an error. More: long reports. Fewer: the place in the user's code is not visible."""
 LONGEST_TEXT = 500
 """Characters of an error's text, of a frame, of a metric's value."""
 MOST_METRICS = 100
-"""Of a report. More: a component that makes up names fills the driver's memory. Fewer: some are not seen."""
+"""Metrics of a report. More: a component that makes up names fills the driver's memory. Fewer: some are missing."""
 MOST_BUCKETS, LEAST_BUCKETS, ALL_BUCKETS = 6, 4, 256
-"""Of a latency in a report, and of all together: coarser the more there would be. More: longer reports. Fewer:
-quantiles of a single report are further off."""
+"""Buckets of a latency in a report, at most and at least, and of all latencies together: the more there would be, the
+coarser they are. More: longer reports. Fewer: quantiles of a single report are less exact."""
 
 SLOTS = 1024
 """Entry ``SLOTS * component + slot`` names a slot of the component's latencies."""
@@ -48,8 +48,8 @@ class MetricDelta(_Strict, frozen=True, kw_only=True):
 
 
 class LimitDelta(_Strict, frozen=True, kw_only=True):
-    """What a component did of a rate limit in the range: ``calls`` made; seconds, of all its tasks, in which at
-    least one call ``waited`` for a permit, or was ``paused`` by an open circuit breaker."""
+    """A component's use of a rate limit in the range: ``calls`` made; the seconds of all its tasks while at least one
+    call ``waited`` for a permit, or was ``paused`` by an open circuit breaker."""
 
     component: _Place
     name: _Text
@@ -59,8 +59,8 @@ class LimitDelta(_Strict, frozen=True, kw_only=True):
 
 
 class CacheDelta(_Strict, frozen=True, kw_only=True):
-    """What a component asked of a cache in the range: look-ups without a call, ``hits``; calls for what was not there,
-    ``misses``, or was stale, ``refreshes``. ``entries``: of the cache at the end, in one process."""
+    """A component's use of a cache in the range: ``hits``: look-ups without a call; ``misses``: calls for missing
+    entries; ``refreshes``: calls for stale ones. ``entries``: of the cache at the end, in one process."""
 
     component: _Place
     name: _Text
@@ -101,18 +101,18 @@ _ON_THE_WIRE = {
     "complete_longest": "cl",
     "stall_seconds": "s",
 }
-"""Names of the columns that nearly every report has: by their whole names they would be a sixth of it."""
+"""Names of the columns that nearly every report has: with their full names they would be a sixth of it."""
 
 
 class ComponentColumns(_CountColumns, frozen=True, kw_only=True, rename=_ON_THE_WIRE):  # type: ignore[call-arg]
-    """A column for each count of ``records/counts`` that is reported, and those below. A column that is too short ends
-    in zeros; one of zeros alone is left out. Seconds have six digits behind the point.
+    """A column for each reported count of ``records/counts``, and the columns below. A column that is too short ends in
+    zeros; a column of only zeros is left out. Seconds have six decimal places.
 
-    Per component: ``busiest_seconds``: of its busiest task, or process if it has some; left out if each has one
-    task. ``emitted``: per stream, as
-    ``Plan.counted_streams`` has them; ``edges``: per subscription. ``execute``, ``complete``: place of a slot, calls in
-    it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per component. ``stall_seconds``: by reason, of all
-    tasks. ``cpu_seconds``: that the thread of all components computed; 0.0 if each has its own.
+    Per component: ``busiest_seconds``: of its busiest process, or task without processes; left out if each component
+    has one task. ``emitted``: per stream of ``Plan.counted_streams``; ``edges``: per subscription. ``execute``,
+    ``complete``: place of a slot, calls in it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per
+    component. ``stall_seconds``: by reason, of all tasks. ``cpu_seconds``: that the thread of all components computed;
+    0.0 if each component has its own thread.
     """
 
     cpu_seconds: _Seconds = 0.0
@@ -133,7 +133,7 @@ class ComponentColumns(_CountColumns, frozen=True, kw_only=True, rename=_ON_THE_
 
 
 def column(values: Sequence[Any]) -> tuple[Any, ...]:
-    """The values without zeros at the end. None is below zero, whatever was read while a thread counted."""
+    """The values without zeros at the end. Negative values, which can be read while a thread counts, become zero."""
     if not any(values):
         return ()
     values = [round(value, 6) if isinstance(value, float) else value for value in values]

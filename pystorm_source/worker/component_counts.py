@@ -1,6 +1,6 @@
-"""Counts of a worker's last run: the difference of two looks, by component and of the topology as a whole.
+"""Counts of a worker's last run: the difference between two looks, by component and for the topology as a whole.
 
-A look costs some microseconds per task of the topology, and none per tuple.
+A look costs some microseconds per task of the topology, and nothing per tuple.
 """
 
 import math
@@ -68,7 +68,7 @@ class Look(NamedTuple):
 
 
 class ComponentMeter:
-    """Reads the executors of one worker. ``executors``: those of each component of the plan, in its order."""
+    """Reads the executors of one worker. ``executors``: of each component of the plan, in its order."""
 
     def __init__(self, plan: Plan, executors: Sequence[Executor]):
         self._plan = plan
@@ -87,8 +87,8 @@ class ComponentMeter:
         self._edges = [self._ways(edge) for edge in range(len(plan.edges))]
 
     def _ways(self, edge: int) -> tuple[list[StreamRouter], list[BatchInserter], int]:
-        """What counts the tuples of a subscription: its stream, if there is no other, else the batches of its routes;
-        a batch that goes to all tasks of a bolt at once counts for each."""
+        """Finds what counts the tuples of a subscription: its stream, if the stream has no other subscription,
+        otherwise the batches of its routes; a batch that goes to all tasks of a bolt at once counts for each."""
         way = self._plan.edges[edge]
         same = [i for i, other in enumerate(self._plan.edges) if _stream_of(other) == _stream_of(way)]
         routers = [executor.routers[way.stream] for executor in self._executors if executor.component == way.producer]
@@ -99,8 +99,8 @@ class ComponentMeter:
         return [], inserters, len(self._plan.component(way.consumer).tasks) if shared else 1
 
     def begin(self, last: Look | None = None) -> Look:
-        """A look at the begin of a run; resets the marks of queues, pending requests and trees. ``last``: the one at
-        the end of the run before, which will do: what was counted since then is of the new run."""
+        """Returns a look at the start of a run; resets the marks of queues, pending requests and trees. ``last``: the
+        look at the end of the previous run, used instead: what was counted since then belongs to the new run."""
         for executor in self._executors:
             if isinstance(executor, BoltExecutor):
                 executor.queue.mark_anew()
@@ -114,7 +114,7 @@ class ComponentMeter:
         return self.look() if last is None else last
 
     def look(self) -> Look:
-        """Now; between two runs, or at the end of one."""
+        """Reads the counts now; between two runs, or at the end of one."""
         executors = self._executors
         times = [task_times(executor) for executor in executors]
         emits: dict[str, int] = {}
@@ -146,7 +146,7 @@ class ComponentMeter:
         )
 
     def between(self, before: Look, after: Look, rows: int, wall: float) -> RunCounts:
-        """What was counted between two looks. ``rows``: that left meanwhile; ``wall``: seconds since 1970."""
+        """The counts between two looks. ``rows``: that left in between; ``wall``: seconds since 1970."""
         tasks = list(map(sub, after.counts, before.counts))
         spouts = [
             own for own, executor in zip(tasks, self._executors, strict=True) if executor.component in after.emits
@@ -180,7 +180,7 @@ class ComponentMeter:
         if self._plan.options.scheduler == "inline" and before.thread == after.thread:
             busy = (sum(columns["busy_seconds"]) - sum(columns["process_seconds"])) * NANOS
             delayed = min(0.9, max(0, after.delay - before.delay) / max(1, busy))
-            # As if no other process had held the processor meanwhile.
+            # As if no other process had used the processor.
             columns["cpu_seconds"] = round(min(busy, (after.cpu - before.cpu) / (1 - delayed)) / NANOS, 6)
         columns["metrics"] = self._metrics(before, after)
         columns["limits"] = self._limits(before, after)
@@ -196,7 +196,7 @@ class ComponentMeter:
         return {reason: seconds for reason, own in stalls.items() if (seconds := column(own))}
 
     def _limits(self, before: Look, after: Look) -> tuple[LimitDelta, ...]:
-        """What each component did of each limit that its calls took permits of."""
+        """Each component's use of each limit that its calls took permits of."""
         sums: dict[tuple[int, str], list[int]] = {}
         for place, old, new in zip(self._place, before.times, after.times, strict=True):
             for name, times in new.permits.items():
@@ -211,7 +211,7 @@ class ComponentMeter:
         return tuple(found[:MOST_METRICS])
 
     def _caches(self, before: Look, after: Look) -> tuple[CacheDelta, ...]:
-        """What each component asked of each cache. Entries are those of the largest process: tasks share them."""
+        """Each component's use of each cache. Entries are the largest process's: tasks share them."""
         sums: dict[tuple[int, str], CacheCounts] = {}
         for place, old, new in zip(self._place, before.caches, after.caches, strict=True):
             for name, counts in new.items():
@@ -258,15 +258,16 @@ class ComponentMeter:
 
 
 def _busiest_seconds(component: ComponentPlan, tasks: Sequence[TaskCounts]) -> float:
-    """Of its busiest process, if it has some, else of its busiest task. ``tasks``: their counts, in their order."""
+    """Seconds of its busiest process, or of its busiest task if it has no processes. ``tasks``: their counts, in their
+    order."""
     if not component.processes:
         return max(each.busy_seconds for each in tasks)
     return component.busiest_process(dict(zip(component.tasks, (each.process_seconds for each in tasks), strict=True)))
 
 
 def failed_columns(columns: ComponentColumns | None, plan: Plan, error: Exception, wall: float) -> ComponentColumns:
-    """Of an attempt that the exception has ended: only its errors count. ``columns``: what it has counted, if it had a
-    worker."""
+    """The columns of an attempt that ended with the exception: only its errors count. ``columns``: its counts, if it
+    had a worker."""
     sums = [0] * len(plan.components)
     last: dict[int, ErrorReport] = {}
     if columns is not None:
@@ -281,7 +282,7 @@ def failed_columns(columns: ComponentColumns | None, plan: Plan, error: Exceptio
 
 
 def error_report(place: int, error: BaseException, wall: float) -> ErrorReport:
-    """The exception as it is reported: its first line, and where in the user's files it was raised."""
+    """Describes an exception for a report: its first line, and where in the user's files it was raised."""
     frames = tuple(frame[:LONGEST_TEXT] for frame in users_frames(error)[-MOST_FRAMES:])
     return ErrorReport(component=place, text=cut(in_a_line(error), LONGEST_TEXT - 1), at=max(0.0, wall), frames=frames)
 
@@ -292,12 +293,12 @@ def _stream_of(edge: Any) -> tuple[str, str]:
 
 def _metrics_of(executor: Executor) -> dict[str, tuple[int, float]]:
     metrics = executor.instance._pystorm_metrics
-    # Guarantee: a copy is made at once, while a component in another thread may report a metric that is new.
+    # Guarantee: copied atomically, because a component in another thread may report a new metric.
     return {name: (metric["count"], metric["sum"]) for name, metric in metrics.copy().items()} if metrics else {}
 
 
 def _united(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
-    """A copy of one, or of several counted together."""
+    """A copy of one histogram, or of several counted together."""
     first, *others = histograms
     united = first.copy()
     for other in others:
@@ -321,7 +322,7 @@ def _latencies(
 
 
 def _exception_of(entry: Any) -> BaseException:
-    """Of an entry of ``Executor.reported``."""
+    """The exception of an entry of ``Executor.reported``."""
     if isinstance(entry, ComponentFailed):
         return entry.__cause__ or entry
     error: BaseException = entry[0]

@@ -1,4 +1,4 @@
-"""An exception that has left a generator has ended it: what reads on from it finds no more, and misses no row."""
+"""An exception that leaves a generator ends it: code that reads on finds nothing more and misses rows silently."""
 
 import contextlib
 import inspect
@@ -9,9 +9,9 @@ from pystorm_source.errors import TopologyError
 
 
 def refuse_ended_generator(spout: str, method: str, error: BaseException) -> None:
-    """Raises TopologyError if the exception, by which a spout's call wants to go on later, has ended a generator.
+    """Raises TopologyError if a spout's call wants to go on later, but its exception has ended a generator.
 
-    That of a ``with`` block made by ``contextlib`` is over with its call in any case.
+    The generator of a ``contextlib`` context manager does not count: it ends with the call in any case.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     for before, frame in pairwise(frames):

@@ -3,7 +3,7 @@
     executor's turn   ─► turn()            what is ready, without blocking
     nothing to do     ─► wait(seconds)     until something calls wake(), or another thread writes to wake_fd
 
-It stays open as long as it has a holder, from micro-batch to micro-batch, so that connections stay open.
+It stays open as long as it has a holder, across micro-batches, so that connections stay open.
 
 Threading law: one thread turns it; any thread may write to ``wake_fd``.
 """
@@ -24,10 +24,10 @@ NEVER = float("inf")
 
 
 class Sleeper(Protocol):
-    """What another process may wake the loop for. It has to know of the sleep, so that it is not rung for nothing."""
+    """Something that another process may wake the loop for. It must know when the loop sleeps, to be rung only then."""
 
     def before_sleep(self) -> bool:
-        """Whether there is something to do, and the loop must not sleep."""
+        """Whether there is something to do, so the loop must not sleep."""
 
     def after_sleep(self) -> None:
         """The loop is awake."""
@@ -40,18 +40,18 @@ class Link(Sleeper, Protocol):
     pidfd: int
 
     def rung(self) -> None:
-        """The end's eventfd can be read."""
+        """The end's eventfd is readable."""
 
     def ended(self) -> None:
         """The process has ended."""
 
 
 class EventLoop:
-    """``kind``: uvloop, asyncio, or auto: uvloop if it is installed. The loop is made for its first holder. A thread
-    without coroutines, which waits for links alone, has a LinkWait instead."""
+    """``kind``: uvloop, asyncio, or auto: uvloop if it is installed. The first holder creates the loop. A thread
+    without coroutines, which waits only for links, has a LinkWait instead."""
 
-    has_callbacks = True  # which may be a component's, and may last
-    rests = True  # by the machine's clock; time passes whether it does or not
+    has_callbacks = True  # they may be a component's, and may take long
+    rests = True  # by the machine's clock: time passes anyway
 
     def __init__(self, kind: Literal["auto", "asyncio", "uvloop"] = "auto"):
         self._kind = kind
@@ -64,7 +64,7 @@ class EventLoop:
 
     @property
     def next_timer(self) -> float:
-        """Time of the loop's next timer; infinity if the loop waits by itself and need not be asked."""
+        """Time of the loop's next timer; infinity if the loop waits by itself and nothing needs to ask."""
         return NEVER
 
     @property
@@ -107,10 +107,10 @@ class EventLoop:
         self._run(loop)
 
     def wait(self, seconds: float | None) -> None:
-        """Blocking: runs callbacks until it is woken, for ``seconds`` at most; None: for any time."""
+        """Blocking: runs callbacks until it is woken, for at most ``seconds``; None: without a limit."""
         loop = self._opened()
         try:
-            stays_awake = [each.before_sleep() for each in self._sleepers]  # order: all are asked, whatever one says
+            stays_awake = [each.before_sleep() for each in self._sleepers]  # order: all are asked in any case
             if any(stays_awake):
                 self.turn()
             else:
@@ -130,27 +130,27 @@ class EventLoop:
                 timer.cancel()
 
     def wake(self) -> None:
-        """Non-blocking, by a callback of the loop: ends ``wait`` after this round."""
+        """Non-blocking, for a callback of the loop: ends ``wait`` after this round."""
         if self._waiting and self._loop is not None:
             self._loop.stop()
 
     def add_sleeper(self, sleeper: "Sleeper") -> None:
-        """Has it asked before each wait, and told behind it."""
+        """Asks it before each wait, and notifies it afterwards."""
         self._sleepers.append(sleeper)
 
     def remove_sleeper(self, sleeper: "Sleeper") -> None:
-        """It is asked no more."""
+        """Stops asking it."""
         self._sleepers.remove(sleeper)
 
     def watch(self, link: Link) -> None:
-        """What its process sends, and its end, ends a wait."""
+        """Ends a wait when the link's process sends something, or ends."""
         self.add_sleeper(link)
         if link.pidfd >= 0:
             self.add_reader(link.end.own_fd, partial(self._call, link.rung))
             self.add_reader(link.pidfd, partial(self._end, link))
 
     def unwatch(self, link: Link) -> None:
-        """It ends no wait any more."""
+        """Stops watching the link."""
         self.remove_sleeper(link)
         if link.pidfd >= 0:
             self.remove_reader(link.end.own_fd)
@@ -165,15 +165,15 @@ class EventLoop:
         self._call(link.ended)
 
     def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
-        """The callback runs in turns and waits in which the file can be read."""
+        """Runs the callback in turns and waits while the file is readable."""
         self._opened().add_reader(fd, callback)
 
     def remove_reader(self, fd: int) -> None:
-        """Its callback runs no more."""
+        """Stops running its callback."""
         self._opened().remove_reader(fd)
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Blocking: the coroutine's result or exception; other tasks go on meanwhile."""
+        """Blocking: returns the coroutine's result or raises its exception; other tasks continue in the meantime."""
         try:
             with alone():
                 return self._opened().run_until_complete(coroutine)
@@ -181,16 +181,15 @@ class EventLoop:
             coroutine.close()  # if it has not begun
 
     def tasks(self) -> "set[asyncio.Task[Any]]":
-        """All that have not ended."""
+        """All tasks that have not ended."""
         return set() if self._loop is None else asyncio.all_tasks(self._loop)
 
     def finish(self, tasks: Iterable["asyncio.Task[Any]"], seconds: float) -> int:
-        """Blocking, for ``seconds`` at most: waits until the tasks have ended. Returns the number of those that have
-        not."""
+        """Blocking, for at most ``seconds``: waits until the tasks have ended. Returns how many have not."""
         ended, left = self.run(asyncio.wait(list(tasks), timeout=seconds))
         for task in ended:
             if not task.cancelled():
-                task.exception()  # asyncio logs one that was asked for by none, with all of its frames
+                task.exception()  # asyncio logs an exception that nothing asks for, with all its frames
         for task in left:
             self.forget(task)
         return len(left)

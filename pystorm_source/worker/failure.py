@@ -23,15 +23,15 @@ OTHERWISE = (
     "; or go on without such tuples: exit_on_exception = False in the bolt, and topology.dead.letter=stream or drop"
 )
 MISTAKES = (PystormError, AttributeError, ImportError, NameError, TypeError)
-"""Of the code, which fails for each tuple: to go on without them would lose all."""
+"""Mistakes in the code, which fail each tuple: going on without these tuples would lose all."""
 UNREACHABLE = re.compile(r"Connect|Timeout")
-"""In the name of an exception or of a base of it: of Python, and of the clients for HTTP, whose own are no OSError."""
+"""In the name of an exception or of a base class: Python's own, and the ones of HTTP clients that are not OSErrors."""
 OF_TUPLES = ("process", "process_many", "process_batch", "group_key")
-"""Methods whose exception concerns a tuple that the topology may go on without."""
+"""Methods whose exceptions concern a tuple: the topology may go on without it."""
 
 
 Blame = tuple[str, int, str, Any, BaseException | None]
-"""The failing call, as the core reports it: component, task, method, its tuple, the exception or None."""
+"""The failing call, as reported by the core: component, task, method, its tuple, the exception or None."""
 
 
 class Failed(NamedTuple):
@@ -39,8 +39,8 @@ class Failed(NamedTuple):
 
     ``values``: as they were emitted; ``name``: for messages; ``offset``: -1 for none. ``attempts``: emits so far, this
     one included. ``component``, ``task``: where it failed; the spout's own if it timed out. ``event``: the cause as a
-    phrase. ``reason``: the short form of it. ``cause``: the exception, if any. ``message_id``: of a spout without
-    offsets; None if it is not known.
+    phrase. ``reason``: its short form. ``cause``: the exception, if any. ``message_id``: of a spout without offsets;
+    None if unknown.
     """
 
     values: tuple[Any, ...] | list[Any]
@@ -59,14 +59,14 @@ class Failed(NamedTuple):
         return self.reason == TIMED_OUT
 
     def blamed_on(self, component: str, task: int, what: str) -> "Failed":
-        """The same tuple, whose time-out that component caused."""
+        """The same tuple, with a time-out that this component caused."""
         return self._replace(component=component, task=task, event=f"{what}, and {self.event}")
 
 
 class GivenUp(ComponentFailed):
     """A tuple still fails after its last retry, and ``topology.dead.letter`` is ``fail``.
 
-    Attributes besides those of its base: ``failed``: the tuple and the reason; ``remedy``: how to allow more retries.
+    Additional attributes: ``failed``: the tuple and the reason; ``remedy``: how to allow more retries.
     """
 
     def __init__(self, component: str, task: int, failed: Failed, remedy: str):
@@ -88,8 +88,8 @@ class SpoutUnavailable(ComponentFailed):
 def failed(
     spout: tuple[str, int], values: Any, source: tuple[str, str], offset: int, attempts: int, blame: Blame | None
 ) -> Failed:
-    """The record of a failed tuple. ``spout``: component and task; ``source``: component and stream, as the tuple names
-    them; ``blame``: None for a time-out."""
+    """Describes a failed tuple. ``spout``: component and task; ``source``: component and stream that the tuple names;
+    ``blame``: None for a time-out."""
     component, task, method, _, cause = blame or (*spout, "", None, None)
     method, name = _method(method, source), _named(tuple(values), (), source)
     event, reason = "the tuple was failed", "failed"
@@ -113,7 +113,7 @@ def _named(values: tuple[Any, ...], fields: Sequence[str], source: tuple[str, st
 
 
 def _method(method: str, source: tuple[str, str]) -> str:
-    """What the user calls it: tuples of timers come to ``process``, too, which gives them to ``process_timer``."""
+    """The user's name for it: ``process`` also gets tuples of timers and passes them to ``process_timer``."""
     return "process_timer" if source == TIMERS and method == "process" else method
 
 
@@ -132,7 +132,7 @@ def _place_of(failed: Failed) -> str:
 
 
 def _otherwise(cause: Exception) -> str:
-    """What else can be done than to mend the code."""
+    """Alternatives to mending the code."""
     if any(UNREACHABLE.search(cls.__name__) for cls in type(cause).__mro__):
         return f'; or have such calls tried again: topology.retry.on={{"{type(cause).__name__}": "retry"}}'
     return "" if isinstance(cause, MISTAKES) else OTHERWISE
@@ -183,7 +183,7 @@ def _unavailable(failure: SpoutUnavailable, where: str) -> TupleFailed:
 
 
 def _remedy_of_start(cause: BaseException | None) -> str:
-    """Of ``initialize`` that finds no key in its configuration, or no package; empty for another error."""
+    """The remedy for an ``initialize`` that lacks a key in its configuration, or a package; empty for another error."""
     key = cause.args[0] if isinstance(cause, KeyError) and cause.args else None
     if isinstance(key, str):
         return (
@@ -203,8 +203,8 @@ def _code_of(failure: ComponentFailed) -> Code:
 
 @contextmanager
 def driver_call(component: str, method: str) -> Iterator[None]:
-    """Around a call of a spout that the driver asks for heads, cuts and commits. Raises TupleFailed if that fails;
-    errors of this package, and what may come from outside of it, go through with a note."""
+    """Wraps a call of a spout that the driver asks for heads, cuts and commits. Raises TupleFailed if it fails; errors
+    of this package, and errors that may come from outside of it, pass through with a note."""
     try:
         yield
     except BaseException as error:
@@ -237,14 +237,14 @@ def place(tup: Any, offset: int) -> str:
     elif tup is not None:
         text = f"; {_named(tup.values, getattr(tup.values, '_fields', ()), source_of(tup))}"
     if offset >= 0:
-        # The offset at which a spout is now is unknown: this is the last emitted one.
+        # A spout's current offset is unknown: this is the last emitted one.
         text += f"; {'offset' if tup is not None else 'last offset'} {offset}"
     return text
 
 
 def shortened(values: tuple[Any, ...], fields: Sequence[str] = ()) -> str:
     """The values as they print, cut at ``LONGEST`` characters and without secrets (``fields`` may name them as such); a
-    value that does not print is named by its type."""
+    value that cannot be printed is named by its type."""
     parts: list[str] = []
     left = LONGEST
     for value, field in zip_longest(values, fields[: len(values)], fillvalue=""):

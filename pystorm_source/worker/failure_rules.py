@@ -1,4 +1,4 @@
-"""What ``topology.retry.on`` says of exceptions."""
+"""What ``topology.retry.on`` says about exceptions."""
 
 import sys
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 class FailureRules:
     """``table``: name of an exception → ``retry`` or ``never``.
 
-    A bare name fits every class of that name; a dotted one the class of that name in the module, however the class got
-    there, or below it. The most specific class of an exception that the table names decides.
+    A bare name fits every class of that name; a dotted one fits the class of that name in the module (even if imported
+    there) or below it. The most specific class of an exception that the table names decides.
     """
 
     def __init__(self, table: Mapping[str, str]):
@@ -18,13 +18,13 @@ class FailureRules:
         return type(self), (self._table,)
 
     def retries(self, error: BaseException) -> bool:
-        """Whether the table calls the exception worth a retry."""
+        """Whether the table lets the exception be retried."""
         return bool(self._table) and self.verdict(error) == "retry"
 
     def verdict(self, error: BaseException) -> str | None:
         """``retry`` or ``never``; None if the table does not name the exception."""
         for kind in type(error).__mro__:
-            # Order: what says more first.
+            # Order: the more specific name first.
             for name in sorted(self._table, key=len, reverse=True):
                 if _names(name, kind):
                     return self._table[name]

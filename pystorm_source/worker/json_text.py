@@ -1,4 +1,4 @@
-"""Any values as JSON, for records: values that JSON does not have become text, and nothing raises."""
+"""Any values as JSON, for records: values that JSON cannot represent become text, and nothing raises."""
 
 import base64
 import datetime
@@ -15,10 +15,10 @@ DEEPEST = 100
 def json_text(values: Iterable[Any]) -> str:
     """The values as a JSON array, ASCII only. Never raises.
 
-    Numbers, str, bool and None are themselves; lists, tuples, sets and numpy arrays are arrays, mappings objects with
-    their keys as text, members of an ``Enum`` their values, bytes base64, dates and times ISO 8601, floats that are no
-    number "NaN", "Infinity" or "-Infinity" (Spark's ``from_json`` reads all of these back by the column's type).
-    Everything else (Decimal, UUID, any object) is ``str(value)``.
+    Numbers, str, bool and None stay; lists, tuples, sets and numpy arrays are arrays, mappings objects with their keys
+    as text, members of an ``Enum`` their values, bytes base64, dates and times ISO 8601, other floats "NaN", "Infinity"
+    or "-Infinity" (Spark's ``from_json`` reads all of these back by the column's type). Everything else (Decimal, UUID,
+    any object) is ``str(value)``.
     """
     return json.dumps([_plain(value, DEEPEST) for value in values])
 

@@ -4,8 +4,8 @@
                 ──► a range of another one   ──► its own worker ──┼─► rows, once all have come to their end
                 ──► a spout without offsets  ──► its own worker ──┘
 
-As in Spark no worker sees the tuples of two spouts, or of two partitions. The workers run in turn, not at once, and
-stay warm for the next range of their partition. ``together``: one worker runs all spouts at once, as Storm does.
+As in Spark, no worker sees the tuples of two spouts, or of two partitions. The workers run in turn, not at once, and
+stay warm for the next range of their partition. ``together``: one worker runs all spouts at once, as in Storm.
 """
 
 import contextlib
@@ -32,21 +32,21 @@ from pystorm_source.worker.worker import Worker
 logger = logging.getLogger("pystorm.worker")
 
 WARM_WORKERS = 64
-"""Workers that are kept; the least recently used is stopped first. Too small: if many partitions grow, bolts are
-initialized anew for every range. Too large: their threads and their state fill the memory."""
+"""Workers to keep; the least recently used is stopped first. Too small: if many partitions grow, bolts are initialized
+again for every range. Too large: their threads and their state fill the memory."""
 
 StreamName = tuple[str, str]
 """Component and stream."""
 
 
 class TaskDied(BaseException):
-    """Ends this attempt. Not an Exception, so that no handler on its way takes it for a component's."""
+    """Ends this attempt. Not an Exception, because a handler must not take it for a component's."""
 
 
 class LocalTask(NamedTuple):
     """The input of one worker in a micro-batch: ``ranges``, and spouts without offsets, ``listens_to``.
 
-    ``key``: spout and partition; the same key has the same worker in the next micro-batch.
+    ``key``: spout and partition; the same key gets the same worker in the next micro-batch.
     """
 
     key: tuple[str, str]
@@ -55,7 +55,7 @@ class LocalTask(NamedTuple):
 
 
 class Counts:
-    """A report of a worker, with the failures that did not end it; those of several workers add up."""
+    """A worker's report, with the failures that did not end it; the counts of several workers can be added up."""
 
     def __init__(self, report: Mapping[str, Any] | None = None, errors: Iterable[Exception] = ()):
         self.report: Mapping[str, Any] = report or {}
@@ -76,13 +76,14 @@ class Counts:
         return dict(self.report.get("metrics", {}))
 
     def plus(self, later: "Counts") -> "Counts":
-        """Both together."""
+        """Adds up both."""
         return Counts(added(self.report, later.report), [*self.errors, *later.errors])
 
 
 @dataclass
 class Warm:
-    """A worker that is kept. ``captured``: tuples since the end of its last task; ``reached``: its counts then."""
+    """A worker that is kept. ``captured``: tuples since the end of its last task; ``reached``: its counts at that
+    time."""
 
     worker: Worker
     captured: dict[StreamName, list[tuple[Any, ...]]]
@@ -90,14 +91,14 @@ class Warm:
 
 
 class LocalRun:
-    """Micro-batches of ``plan``. A task that dies is run again from its start, in a new worker.
+    """Micro-batches of ``plan``. A task that dies runs again from its start, in a new worker.
 
-    ``captured``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an unfinished attempt
-    are dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new
-    worker, and the task that it is for, before it starts. ``output``: rows that are made, so that values must fit their
-    types; ``left`` gets the batches of a task when it has come to its end. ``seed``: shuffles the order of tasks and,
-    in each worker, of turns. ``commits``: whether spouts learn what is read, and may forget it.
-    Raises OptionError for a wrong or mistyped key.
+    ``captured``: streams whose tuples are kept in ``rows``, in the order of their emits; tuples of an unfinished
+    attempt are dropped. ``component_clock`` replaces the components' clocks. ``prepare`` is called with every new
+    worker, and its task, before it starts. ``output``: rows to build, so values must fit their types; ``left`` gets the
+    batches of a task when it has ended. ``seed``: shuffles the order of tasks and, in each worker, of turns.
+    ``commits``: whether spouts are notified of what is read, and may forget it. Raises OptionError for a wrong or
+    mistyped key.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class LocalRun:
         self.together = together
         self.micro_batches = 0
         self.attempts = 0
-        self.worker: Worker | None = None  # that is at work, or was last
+        self.worker: Worker | None = None  # the current one, or the last one
         self._left_rows = left
         self._output = output or OutputPlan(pa.schema([]), ())
         self._seed = seed
@@ -132,7 +133,7 @@ class LocalRun:
         self._prepare = prepare
         self._captured = tuple(self.rows)
         self._warm: dict[tuple[str, str], Warm] = {}  # the least recently used first
-        self._limits: WorkerLimits | None = None  # of the first worker: all are within one limit
+        self._limits: WorkerLimits | None = None  # of the first worker: all share one limit
         self._before = Counts()  # of workers that died or were stopped
         self._counting = threading.Lock()  # a display may count in another thread
         self._left: dict[str, int] | None = None  # rows out before the micro-batch that was broken off
@@ -144,7 +145,7 @@ class LocalRun:
         until_idle: bool = True,
         listens_to: Collection[str] | None = None,
     ) -> bool:
-        """Blocking: one micro-batch, if there is anything to read. Returns whether the spouts without offsets were idle
+        """Blocking: runs one micro-batch, if anything can be read. Returns whether the spouts without offsets were idle
         at its end.
 
         ``listens_to``: the spouts without offsets to poll, None for all of them, for ``seconds``, which they share
@@ -204,7 +205,7 @@ class LocalRun:
                 self._forget(task.key, warm.reached)
 
     def _take(self, task: LocalTask) -> Warm:
-        """The worker of that task, a new one if it has none."""
+        """The worker of that task, or a new one."""
         warm = self._warm.get(task.key)
         if warm is None:
             while len(self._warm) >= WARM_WORKERS:
@@ -233,7 +234,7 @@ class LocalRun:
         raise TaskDied
 
     def counts(self) -> Counts:
-        """The sum of the workers' counts; of an attempt that died, nothing since its last whole task. Rows of a
+        """The sum of the workers' counts; an attempt that died counts only up to its last complete task. Rows of a
         micro-batch that was broken off have not left."""
         with self._counting:
             counts = self._before
@@ -243,7 +244,7 @@ class LocalRun:
         return Counts({**counts.report, "rows_out": rows_out}, counts.errors)
 
     def _rows_out(self) -> dict[str, int]:
-        """Of every open stream, whether it has rows or not."""
+        """Number of rows by open stream, including streams without rows."""
         with self._counting:
             rows = {f"{component.name}.{stream.name}": 0 for component, stream in self.plan.open_streams}
             for found in (self._before.rows_out, *(_rows_out(warm.worker) for warm in self._warm.values())):
@@ -252,7 +253,7 @@ class LocalRun:
         return rows
 
     def stop_capturing(self) -> None:
-        """Keeps no rows of the micro-batches to come."""
+        """Keeps no rows of later micro-batches."""
         self._captured = ()
         for warm in self._warm.values():
             warm.captured.clear()
@@ -261,8 +262,8 @@ class LocalRun:
                     router.captured = None
 
     def stop(self) -> None:
-        """Gives the components up: those of the workers, and those that stand for the driver's."""
-        with contextlib.ExitStack() as each:  # one that is interrupted leaves no other one behind
+        """Ends the components: the workers', and those that act for the driver."""
+        with contextlib.ExitStack() as each:  # an interrupted one leaves no other one behind
             each.callback(self.unread.cleanup)
             for warm in reversed(self._warm.values()):
                 each.callback(warm.worker.stop)

@@ -1,10 +1,10 @@
-"""What a local run does at this moment, in a few words: for a display in another thread, while components are called.
+"""What a local run is doing, in a few words: for a display in another thread, while components are called.
 
     a call that lasts, of a component or of a spout on the driver ──► stalled by it
     no tuple has moved for a second ──► waiting: for input, for requests, for acks
     a queue is full, or one component takes all the time ──► reading, and the component that the others wait for
 
-The counts are those that workers keep anyhow: the components pay nothing for a look.
+Workers keep these counts anyway, so a look costs the components nothing.
 
 Threading law: one thread looks. It reads the run's counts while another thread changes them.
 """
@@ -21,19 +21,19 @@ from pystorm_source.worker.watchdog import CallTimes, LongCall, in_component
 State = Literal["starting", "reading", "waiting", "stalled"]
 
 LONG_CALL_SECONDS = 1.0
-"""A call that lasts so long is what the others wait for. Less: healthy calls are named. More: it is named later."""
+"""A call that lasts this long is what the others wait for. Less: healthy calls are named. More: it is named later."""
 SLOW_CALL_SECONDS = 0.01
-"""A component whose calls take so long on average stalls the run if it is never idle. Less: a run at full speed looks
-stalled, for some component is always the slowest."""
+"""A component whose calls take this long on average stalls the run if it is never idle. Less: a run at full speed looks
+stalled, because some component is always the slowest."""
 WINDOW_SECONDS = 1.0
-"""Between two readings that are compared. Less: a component between two of its calls looks idle. More: the status is
-that of some time ago."""
+"""Time between two readings that are compared. Less: a component between two of its calls looks idle. More: the status
+is out of date."""
 MOST = 0.8
 """Share of the time that counts as all of it."""
 
 
 class Status(NamedTuple):
-    """``text``: the state, and what is waited for. ``blamed``: that component, empty for none."""
+    """``text``: the state, and what the run waits for. ``blamed``: that component, or empty."""
 
     state: State
     text: str
@@ -83,13 +83,13 @@ class LocalStatus:
         return _stalled(executor.component, f"{called} has not returned for {longest.seconds:.0f} s")
 
     def _since(self, before: Mapping[str, Any], now: Mapping[str, Any], seconds: float) -> Status:
-        """From the counts of two readings."""
+        """The status, from the counts of two readings."""
         moved = {name: _Moved.between(before.get(name, {}), counts) for name, counts in now.items()}
         if not any(each.tuples for each in moved.values()):
             return self._still(now)
         if limited := self._limited(moved, seconds):
             return limited
-        # The last of them: those before it wait for it.
+        # The last one: the ones before wait for it.
         full = [name for name, each in moved.items() if each.stalled >= MOST * seconds]
         slowest = max(moved, key=lambda name: moved[name].busy)
         if moved[slowest].busy < MOST * seconds and not full:
@@ -110,7 +110,7 @@ class LocalStatus:
         return None
 
     def _still(self, now: Mapping[str, Any]) -> Status:
-        """Nothing was emitted or executed."""
+        """The status if nothing was emitted or executed."""
         for name, counts in now.items():
             if counts.get("pending_requests"):
                 return Status("waiting", f"waiting for {_requests(counts)} of {name!r}", name)
@@ -135,7 +135,7 @@ class LocalStatus:
 
 class _Moved(NamedTuple):
     """What a component did between two readings. Seconds: ``busy``, in calls and around them; ``stalled``, with a full
-    queue below it; ``mean``, of a call; ``permits``, waiting for those of a limit, of all tasks on average."""
+    queue below it; ``mean``, of a call; ``permits``, waiting for a limit's permits, on average over all tasks."""
 
     tuples: int
     busy: float

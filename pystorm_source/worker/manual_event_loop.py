@@ -1,4 +1,4 @@
-"""The event loop of async bolts, by a clock of the test kit's.
+"""The event loop of async bolts, by a clock of the test kit.
 
 Threading law: as EventLoop.
 """
@@ -17,9 +17,9 @@ LOOK_SECONDS = 0.001
 
 
 class ManualEventLoop(EventLoop):
-    """An event loop by a clock that stands still until it is advanced. If the loop waits for timers only, a wait
-    advances the clock, unless ``others`` do; if it may also wait for sockets or threads, the machine's time passes on
-    it, too."""
+    """An event loop whose clock stops until it is advanced. If the loop waits only for timers, a wait advances the
+    clock, unless ``others`` do; if it may also wait for sockets or threads, the clock also follows the machine's
+    time."""
 
     def __init__(self, clock: Clock, others: bool):
         super().__init__()
@@ -36,16 +36,16 @@ class ManualEventLoop(EventLoop):
 
     @property
     def rests(self) -> bool:  # type: ignore[override]
-        """Whether a wait sleeps: no callback runs or is about to. Any thread may ask."""
+        """Whether a wait sleeps: no callback runs or is about to run. Any thread may ask."""
         return self._timed().looks.rests
 
     def when_it_rests(self, call: Callable[[], None]) -> None:
-        """Has it called, by the loop's thread, whenever a wait begins to sleep."""
+        """Makes the loop's thread call it whenever a wait begins to sleep."""
         self._timed().looks.when_it_rests = call
 
     @property
     def is_ready(self) -> bool:
-        """Whether a turn would run a callback, without the clock being advanced."""
+        """Whether a turn would run a callback without advancing the clock."""
         return self._timed().is_ready()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -66,9 +66,9 @@ class ManualEventLoop(EventLoop):
 
 
 class _TimedLoop(asyncio.SelectorEventLoop):
-    """asyncio's, by that clock."""
+    """asyncio's loop, by that clock."""
 
-    OWN_FILES = 2  # to be woken: asyncio's pipe and ours
+    OWN_FILES = 2  # for waking it: asyncio's pipe and the loop's own
 
     def __init__(self, clock: Clock, others: bool):
         self._clock = clock

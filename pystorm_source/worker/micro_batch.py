@@ -25,13 +25,13 @@
       ▼
     seal the last record batch, release rows of trees that bolts keep, hand out the last rows
 
-Rows leave between any two steps of ``drained``. Order: a tick comes only after all is drained, since the emits of a
-bolt at its tick must be processed before the bolts below it get theirs. Trees are awaited only after the last tick,
-since a bolt may ack what it keeps at its tick. Everything that can still emit comes before the seal: a row that came
-after it would belong to no micro-batch.
+Rows leave between any two steps of ``drained``. Order: a tick comes only after everything is drained, because the emits
+of a bolt at its tick must be processed before the bolts below it get their ticks. Trees are awaited only after the last
+tick, because a bolt may ack kept tuples at its tick. Everything that can still emit comes before the seal: a row after
+it would belong to no micro-batch.
 
-The end of the range is thus the flush tick, as in STORM-2306 the tick of the flush timer: no executor waits for the
-interval when there is nothing more to come.
+So the end of the range is the flush tick, like the tick of the flush timer in STORM-2306: no executor waits for the
+interval when nothing more will arrive.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ from pystorm_source.worker.unawaited import await_left, tasks_left
 
 
 class MicroBatch:
-    """``read`` runs one. ``rows`` and ``batches`` count what has left it so far."""
+    """``read`` runs one micro-batch. ``rows`` and ``batches`` count what has left it so far."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class MicroBatch:
         self._opened: list[SpoutExecutor] = []
 
     def open(self, spout: SpoutExecutor, partition: str, start: int, end: int) -> None:
-        """The spout reads offsets [start, end) of a partition. Called by ``opening``.
+        """Opens offsets [start, end) of a partition in the spout. Called by ``opening``.
 
-        Blocking while its source is busy: nothing else runs before the spouts of a micro-batch are open.
+        Blocks while its source is busy: nothing else runs before the spouts of a micro-batch are open.
         """
         answers = spout.instance._pystorm_opens_source
         while True:
@@ -89,7 +89,8 @@ class MicroBatch:
         self._opened.append(spout)
 
     def read(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:
-        """The rows. ``opening`` opens what is read; ``deadline``: when spouts without offsets end, None for never."""
+        """Yields the rows. ``opening`` opens what is read; ``deadline``: when spouts without offsets end, None for
+        never."""
         self._scheduler.begin_run()
         for spout in self._spouts:
             self._calls.call(spout, "activate", spout.instance.activate)
@@ -104,13 +105,13 @@ class MicroBatch:
             yield from self._drained(deadline)
         self._check_verdicts()
         self._builder.seal()
-        # Trees of a spout without offsets that bolts keep beyond the micro-batch hold back no row of it.
+        # Trees of a spout without offsets that bolts keep beyond the micro-batch do not delay its rows.
         self._builder.release(undecided=True)
         yield from self._done()
 
     def _check_verdicts(self) -> None:
-        """Raises InternalError if a tuple that failed was not emitted again: the rows of a range that lacks one must
-        not count as its rows."""
+        """Raises InternalError if a failed tuple was not emitted again: its range is incomplete, so its rows must not
+        count."""
         for spout in self._spouts:
             if spout.unreported > 0:
                 raise InternalError(
@@ -120,7 +121,7 @@ class MicroBatch:
                 )
 
     def abandon(self) -> None:
-        """Closes the spouts that a run has left open; the first error counts, further ones are only logged."""
+        """Closes the spouts that a run has left open. Only logs their errors: the run's own error counts."""
         while self._opened:
             spout = self._opened.pop(0)
             self._calls.call_quietly(spout, "close", spout.instance.close)

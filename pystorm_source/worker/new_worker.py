@@ -1,4 +1,4 @@
-"""A worker with its child processes. Order: they are forked before the worker has anything."""
+"""A worker with its child processes. Order: the children are forked before the worker has anything."""
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.plan.plan import Plan
@@ -9,9 +9,9 @@ from pystorm_source.worker.worker import Worker
 
 
 def new_worker(plan: Plan, output: OutputPlan, clock: Clock | None = None, seed: int | None = None) -> Worker:
-    """As ``Worker``, whose components with ``processes=`` run in children.
+    """Builds a ``Worker`` whose components with ``processes=`` run in children.
 
-    Raises TupleFailed if a component's constructor does, TopologyError if there can be no children here.
+    Raises TupleFailed if a component's constructor does, TopologyError if this place does not allow children.
     """
     clock = clock or SystemClock()
     if not any(component.processes for component in plan.components):

@@ -14,9 +14,9 @@ class ViewPlan:
     """One open stream as the output takes it.
 
     ``columns``: value i of the stream → output column. The others name the output column of a piece of metadata, -1 for
-    none; output columns that nothing fills are null. ``of_one_tree``: a row of several trees has no offset, while else
-    it is that of the first one. ``number_column``: filled with ``number``. ``shown``: the component and stream that
-    rows name, if they are of another one than the stream itself.
+    none; output columns that nothing fills are null. ``of_one_tree``: a row of several trees has no offset; otherwise
+    it has the first tree's. ``number_column``: filled with ``number``. ``shown``: the component and stream that rows
+    name, if not the stream itself.
     """
 
     component: str
@@ -55,7 +55,7 @@ class OutputPlan:
     @classmethod
     def typed(cls, plan: Plan, numbered: bool = False) -> Self:
         """A column for each typed field of the streams that leave, or that are open: for runs without Spark, whose
-        values have to fit, too. ``numbered``: the last column says which view a row is of."""
+        values must fit, too. ``numbered``: the last column names each row's view."""
         views: list[ViewPlan] = []
         columns: list[pa.Field] = []
         leaving = plan.open_streams

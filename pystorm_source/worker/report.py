@@ -1,7 +1,7 @@
 """The counts of a worker's executors, as plain data: docs/COUNTERS.md explains each count.
 
-Read without stopping anything, from any thread. Each count is whole; one that a turn counts at its end is as old as
-the turn that is under way.
+Reading stops nothing and works from any thread. Each count is consistent; a count that a turn updates at its end is as
+old as the current turn.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +19,9 @@ from pystorm_source.worker.task_times import permit_waits, task_times
 
 
 def components_of(executors: Sequence[Executor]) -> dict[str, dict[str, Any]]:
-    """Component → its counts, with those of each of its tasks under ``tasks``, by the task's id as text.
+    """Component → its counts, with the counts of each task under ``tasks``, by the task's id as text.
 
-    ``executors``: upstream first. Those downstream are read first, so that no more is taken than was sent.
+    ``executors``: upstream first. Downstream executors are read first, so the counts never show more taken than sent.
     """
     counted = [_task(executor) for executor in reversed(executors)]
     tasks: dict[str, dict[str, dict[str, Any]]] = {}
@@ -33,7 +33,7 @@ def components_of(executors: Sequence[Executor]) -> dict[str, dict[str, Any]]:
 def _task(executor: Executor) -> dict[str, Any]:
     """The counts of one task; durations in seconds."""
     waiting = {name: waits.waiting for name, waits in permit_waits(executor).items()}
-    # Order: no call has its latency in, and not its time.
+    # Order: no call may count in the latency but not in the time.
     latency = executor.times.latency.copy()
     times = task_times(executor)
     counts: dict[str, Any] = asdict(task_counts(executor, times))
@@ -56,10 +56,10 @@ def _task(executor: Executor) -> dict[str, Any]:
 
 
 def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tasks, or two workers, counted as one: sums, the larger high mark, latencies of all calls together. Of caches
-    the most ``entries``, which the tasks of a process share.
+    """Two tasks, or two workers, counted as one: sums, the larger high mark, latencies of all calls together. For
+    caches the larger ``entries``, because the tasks of a process share them.
 
-    Values that are no number (a metric's ``last``, the topology's name) are the second one's.
+    Values that are not numbers (a metric's ``last``, the topology's name) are the second one's.
     """
     both = {**one, **two}
     for key in one.keys() & two.keys():
@@ -77,9 +77,9 @@ def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def busy_seconds(component: ComponentPlan, counts: Mapping[str, Any], scheduler: str) -> float:
-    """Seconds for which a component was busy, as its capacity counts them: under ``inline`` its tasks share one thread,
-    under ``threads`` the busiest one counts, and of a bolt with ``processes=`` the busiest process. ``counts``: of the
-    component, in a report."""
+    """Seconds that a component was busy, for its capacity: under ``inline`` its tasks share one thread and add up,
+    under ``threads`` the busiest task counts, and for a bolt with ``processes=`` the busiest process. ``counts``: the
+    component's, in a report."""
     tasks: Mapping[str, Mapping[str, Any]] = counts.get("tasks", {})
     if component.processes:
         return component.busiest_process({int(task): each.get("process_seconds", 0.0) for task, each in tasks.items()})
@@ -106,7 +106,7 @@ def metrics_of(executors: Iterable[Executor]) -> dict[str, dict[str, dict[str, A
 
 
 def _fill(counts: Mapping[str, Any]) -> float:
-    """Tuples of a published batch, on average; 0.0 if there was none."""
+    """Tuples of a published batch, on average; 0.0 without batches."""
     return counts["tuples_published"] / counts["batches_published"] if counts["batches_published"] else 0.0
 
 

@@ -1,5 +1,5 @@
-"""Failed and timed-out tuples of a spout are emitted again, or become dead letters. So do records that a spout has read
-and cannot make a tuple of.
+"""Failed and timed-out tuples of a spout are emitted again, or become dead letters. Records that a spout has read but
+cannot turn into tuples become dead letters, too.
 
     failed ──► a retry left? ──yes──► emitted again, after the back-off
                      │ no
@@ -24,19 +24,19 @@ from pystorm_source.worker.json_text import json_text
 
 LONGEST_BACKOFF_MILLIS = 60_000
 JITTER = 0.2
-"""Of the delay of a retry: it lasts up to so much longer. Larger: tuples, and the micro-batch that waits for them, come
-later than was asked for. Smaller: what has failed together meets a busy service together again."""
+"""A retry's delay is up to this share longer. Larger: tuples, and the micro-batch that waits for them, arrive later
+than requested. Smaller: tuples that failed together reach a busy service together again."""
 
 
 class Retries:
-    """Of one task of a spout.
+    """The retries of one task of a spout.
 
     ``send(row)`` emits a row of the stream ``__dead_letter`` and returns whether it has a reader; ``warn(what, text)``
-    logs each kind once. ``source_of``: stream → component and stream as its tuples name them, which behind a cut are
-    those before it. ``rules``: component → what its ``topology.retry.on`` says. ``chance``: spreads delays.
-    ``partition``: of the current range, None if the spout has none. ``keep(row)``: gets the rows in the place of
-    ``send``, None for none. Counts ``retries``, ``dead_letters`` and, of these, ``dropped``: those that leave no row;
-    and ``refused``: fails that no retry helps, as a bolt or ``topology.retry.on`` says, so the service works.
+    logs each kind once. ``source_of``: stream → the component and stream that its tuples name; after a cut, the ones
+    before it. ``rules``: component → what its ``topology.retry.on`` says. ``chance``: spreads delays. ``partition``: of
+    the current range, None without partitions. ``keep(row)``: gets the rows instead of ``send``, if it is set. Counts
+    ``retries``, ``dead_letters``, of these ``dropped``: without a row; and ``refused``: fails that no retry helps, by a
+    bolt's word or ``topology.retry.on``, so the service works.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Retries:
         return attempts > self._options.max_spout_retries
 
     def hopeless(self, blame: Blame | None) -> bool:
-        """Whether the bolt has said that no retry helps."""
+        """Whether the bolt has said that a retry is useless."""
         return blame is not None and isinstance(blame[4], Hopeless)
 
     def _never(self, blame: Blame | None) -> bool:
@@ -88,17 +88,18 @@ class Retries:
         return self.hopeless(blame) or self._never(blame)
 
     def gives_up(self, attempts: int, blame: Blame | None) -> bool:
-        """Whether a tuple is not emitted again that has failed so, after so many emits."""
+        """Whether a tuple that has failed in this way, after so many emits, is not emitted again."""
         return self._is_no_use(blame) or self.exhausted(attempts)
 
     def own_is_hopeless(self) -> bool:
-        """``gives_up``, of the fail that the spout is being told of, however many attempts its own limit allows."""
+        """As ``gives_up``, for the fail that the spout is being notified of, regardless of the spout's limit of
+        attempts."""
         return self._is_no_use(self._blame)
 
     def again(self, values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None) -> float:
         """Seconds after which the engine emits the failed tuple again; -1 if it became a dead letter.
 
-        ``stream``: None for the default one; other arguments as ``failure.failed`` takes them. Raises as ``give_up``.
+        ``stream``: None for the default one; other arguments as for ``failure.failed``. Raises as ``give_up``.
         """
         if self._is_no_use(blame):
             self.refused += 1
@@ -137,7 +138,7 @@ class Retries:
         rules = self._rules.get(lost.component)
         if lost.cause is not None and rules is not None and rules.verdict(lost.cause) == "retry":
             text = f"no retry is left ({limit}): {described(lost)}\n{shown(lost.cause)}"
-            self._warn(f"gave up {type(lost.cause)}", text)  # whole: its attempts were logged in a line
+            self._warn(f"gave up {type(lost.cause)}", text)  # in full: its attempts were logged in a line each
 
     def _end(self, lost: Failed, remedy: str) -> None:
         self.dead_letters += 1
@@ -148,11 +149,11 @@ class Retries:
     def give_up_unread(
         self, values: tuple[Any, ...], offset: int, reason: str, error: Callable[[], Exception], drop: str = ""
     ) -> bool:
-        """Makes a dead letter of a record that a spout has read and cannot make a tuple of. Returns whether it became a
-        row.
+        """Makes a dead letter of a record that a spout has read but cannot turn into a tuple. Returns whether it became
+        a row.
 
-        ``values``: as they were read; ``drop``: the spout's option that drops it, whatever ``topology.dead.letter``
-        says. Raises the result of ``error()`` if ``topology.dead.letter`` is ``fail``.
+        ``values``: as they were read; ``drop``: the spout's option that drops it, which overrides
+        ``topology.dead.letter``. Raises the result of ``error()`` if ``topology.dead.letter`` is ``fail``.
         """
         self.dead_letters += 1
         if self._options.dead_letter == "fail" and not drop:
@@ -177,11 +178,11 @@ class Retries:
         return False
 
     def blame(self, blame: Blame | None) -> None:
-        """The cause of the next fail that the spout gets; None: a time-out."""
+        """Notes the cause of the next fail that the spout gets; None for a time-out."""
         self._blame = blame
 
     def give_up_own(self, message_id: Any, values: Any, stream: str | None, attempts: int, limit: str) -> None:
-        """As ``give_up``, for a spout that keeps its tuples itself and got a fail."""
+        """As ``give_up``, for a spout that keeps its own tuples and got a fail."""
         lost = self._failed(values, stream, -1, attempts, self._blame)
         lost = lost._replace(message_id=message_id)
         if self.own_is_hopeless():

@@ -16,7 +16,7 @@ _SUB_BITS = 4  # each power of two of a LatencyHistogram is cut into 16 buckets
 
 class RunCounts(NamedTuple):
     """Durations in seconds. ``emits``: of spout → tuples; ``acked``, ``failed``, ``refused``: tuple trees. ``stalls``:
-    of the task that stalled longest for the reason. ``latency``: of the calls of all components, as ``p50``, ``p95``,
+    of the task that stalled longest for each reason. ``latency``: of the calls of all components, as ``p50``, ``p95``,
     ``p99``. ``components``: all counts by component. docs/COUNTERS.md explains them."""
 
     rows: int = 0
@@ -39,13 +39,13 @@ def longest_stalls(before: Sequence[dict[str, int]], after: Sequence[dict[str, i
 
 
 def quantiles(before: LatencyHistogram, after: LatencyHistogram) -> dict[str, float]:
-    """Those of the calls that ``after`` counts beyond ``before``."""
+    """The quantiles of the calls between ``before`` and ``after``."""
     meanwhile = _difference(before, after)
     return {name: meanwhile.quantile(share) / NANOS for name, share in QUANTILES.items()}
 
 
 def _difference(before: LatencyHistogram, after: LatencyHistogram) -> LatencyHistogram:
-    """The calls that ``after`` counts beyond ``before``. Their longest is exact if no earlier call was longer, else at
+    """The calls between ``before`` and ``after``. Their longest is exact if no earlier call was longer, otherwise at
     most a sixteenth too long."""
     earlier = dict(before.buckets())
     buckets = [(low, count - earlier.get(low, 0)) for low, count in after.buckets() if count > earlier.get(low, 0)]

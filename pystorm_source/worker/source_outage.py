@@ -1,4 +1,4 @@
-"""A source that is busy: whether an exception says so, when the spout is asked again, and when it is enough.
+"""A source that is busy: whether an exception says so, when to ask the spout again, and when to give up.
 
 a call raises RetryLater, or what topology.retry.on calls worth a retry ──► note ──► again_at ──► … ──► end
                                                                               └► after spout.unavailable.timeout:
@@ -22,29 +22,30 @@ from pystorm_source.worker.failure_rules import FailureRules
 logger = logging.getLogger("pystorm.source")
 
 FIRST_SECONDS = 0.5
-"""Before the second attempt, where the source names no time; doubled with each further one. Too large: a short hiccup
-costs as much. Too small: a source that restarts is asked in vain."""
+"""Pause before the second attempt if the source names no time; each further pause is twice as long. Too large: a short
+hiccup costs as much. Too small: a source that restarts is asked in vain."""
 LONGEST_SECONDS = 30.0
-"""Up to which that grows. Too large: rows wait though the source is back. Too small: a source in trouble gets no
+"""The longest such pause. Too large: rows wait although the source is back. Too small: a source in trouble gets no
 rest."""
 JITTER = 0.2
-"""Of a pause: it lasts up to so much longer. Larger: rows wait. Smaller: queries that were refused together meet the
-source together again."""
+"""A pause is up to this share longer. Larger: rows wait. Smaller: queries that were refused together ask again
+together."""
 LEAST_ATTEMPTS = 3
-"""Before a source counts as gone, however much time has passed. Too large: commits, which are rare, are refused for
-ever. Too small: two of them that were refused at night end a query."""
+"""Attempts before a source counts as gone, no matter how much time has passed. Too large: commits, which are rare, are
+refused forever. Too small: two refused commits at night end a query."""
 PARTS = frozenset({"partitions", "earliest", "latest"})
-"""Of which a snapshot is made, unless the spout has a method of its own for that."""
+"""Methods that make up a snapshot, unless the spout overrides ``snapshot``."""
 READS = frozenset({"next_tuple", "next_batch"})
-"""Methods that go on where the last call has ended."""
+"""Methods that continue where the last call ended."""
 NO_RULES: Mapping[str, str] = MappingProxyType({})
 
 
 class SourceOutage:
-    """Of one spout, in one place: ``task`` 0 is the driver. Between ``note`` and ``end`` the source is unavailable.
+    """The outage of one spout's source, in one place: ``task`` 0 is the driver. Between ``note`` and ``end`` the source
+    is unavailable.
 
-    ``rules``: what ``topology.retry.on`` says. ``again_at``: before that reading of the clock the spout must not be
-    asked; 0 if it may. ``reason``: the last error, with its call; empty if there is none.
+    ``rules``: what ``topology.retry.on`` says. ``again_at``: the reading of the clock before which the spout must not
+    be asked; 0 without an outage. ``reason``: the last error, with its call; empty without one.
     """
 
     def __init__(
@@ -79,11 +80,11 @@ class SourceOutage:
 
     @property
     def seconds(self) -> float:
-        """For how long it has been."""
+        """For how long it has been unavailable."""
         return 0.0 if self._since is None else self._clock.monotonic() - self._since
 
     def rests(self) -> bool:
-        """Whether it must not be asked now."""
+        """Whether the spout must not be asked now."""
         return self._since is not None and self._clock.monotonic() < self.again_at
 
     def passes(self, error: BaseException | None) -> bool:
@@ -93,8 +94,8 @@ class SourceOutage:
         return isinstance(error, Exception) and not isinstance(error, FailureKind) and self._rules.retries(error)
 
     def note(self, method: str, error: BaseException) -> None:
-        """A call was refused. Raises SpoutUnavailable if that has been so for too long; TopologyError if the spout
-        cannot go on where it was."""
+        """Notes that a call was refused. Raises SpoutUnavailable if that has lasted too long; TopologyError if the
+        spout cannot continue where it was."""
         if method in READS:
             refuse_ended_generator(self.spout, method, error)
         now = self._clock.monotonic()
@@ -111,7 +112,7 @@ class SourceOutage:
         else:
             pause = min(FIRST_SECONDS * 2 ** min(self._attempts - 1, 16), LONGEST_SECONDS)
         pause *= 1 + JITTER * self._chance.random()
-        # Not beyond the bound: the last attempt is then. The few that are due behind it are a pause apart, too.
+        # Not beyond the bound: the last attempt is at that time. The few attempts after it also have pauses in between.
         self.again_at = now + (min(pause, end - now) if now < end else min(pause, FIRST_SECONDS))
         self.reason = f"{method}() raised {one_line(said(error))}"
         if self._attempts == 1:
@@ -133,7 +134,7 @@ class SourceOutage:
             raise tuple_failed(failure) from error
 
     def end(self) -> None:
-        """The spout has answered."""
+        """Notes that the spout has answered."""
         if self._since is None:
             return
         logger.warning(
@@ -150,6 +151,6 @@ class SourceOutage:
 
 
 def _part_of(method: str, error: BaseException) -> str:
-    """The method that has raised: ``method``, or one of those that make a snapshot."""
+    """The method that raised: ``method``, or one that makes up a snapshot."""
     names = (frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__))
     return next((name for name in names if name in PARTS), method)

@@ -1,4 +1,4 @@
-"""Reads the counts of a task out of its executor: the one place that knows in which slot of the core a count is."""
+"""Reads the counts of a task from its executor: the only place that knows the core's slots for them."""
 
 from operator import attrgetter
 
@@ -52,7 +52,7 @@ _OF_REMOTE_BOLTS = {
     "away_high_mark": "away_high_mark",
     "unread_high_mark": "unread_high_mark",
 }
-"""Count → where an executor has it."""
+"""Count → the executor's attribute."""
 
 _SLOTS = tuple(
     (kind, tuple(slots), attrgetter(*slots.values()))
@@ -67,8 +67,8 @@ _SLOTS = tuple(
 
 
 def task_counts(executor: Executor, times: TaskTimes, in_run: bool = False) -> TaskCounts:
-    """Those that add up, since the worker's start. ``in_run``: the queue's high mark is of the run alone; that of open
-    trees and requests always is."""
+    """The counts since the worker's start. ``in_run``: the queue's high mark covers only the run; the high marks of
+    open trees and requests always do."""
     read = dict.fromkeys(("emitted", "transferred", "tuples_published", "batches_published"), 0)
     for kind, names, values_of in _SLOTS:
         if isinstance(executor, kind):

@@ -20,19 +20,19 @@ class TaskTimes(NamedTuple):
 
 
 def task_times(executor: Executor) -> TaskTimes:
-    """Now, from any thread."""
+    """The times up to now; any thread may ask."""
     permits = {name: waits.look() for name, waits in permit_waits(executor).items()}
     waited = sum(each.waited for each in permits.values())
     paused = sum(each.paused for each in permits.values())
     busy: int = executor.times.busy
     stalls = executor.times.stalls | {RATE_LIMIT: waited, CIRCUIT_BREAKER: paused}
-    if isinstance(executor, RemoteExecutor):  # whose process counts its calls without these waits
+    if isinstance(executor, RemoteExecutor):  # its process counts calls without these waits
         left = waited + paused
-        for reason in PROCESSES:  # meanwhile its tuples wait for permits, and not for the process
+        for reason in PROCESSES:  # in that time its tuples wait for permits, not for the process
             explained = min(left, stalls[reason])
             stalls[reason] -= explained
             left -= explained
-    elif not isinstance(executor, AsyncExecutor):  # whose requests wait outside of its turns
+    elif not isinstance(executor, AsyncExecutor):  # an AsyncExecutor's requests wait outside of its turns
         busy = max(0, busy - waited - paused)
     return TaskTimes(busy, stalls, permits)
 
@@ -44,7 +44,7 @@ def requests_text(executors: Iterable[AsyncExecutor]) -> str:
 
 
 def permit_text(executor: Executor) -> str:
-    """``waits for a permit of 'prices'``, of a bolt whose call waits for one; empty for another one."""
+    """``waits for a permit of 'prices'`` if a call of the bolt waits for one, otherwise empty."""
     for name, waits in permit_waits(executor).items():
         if waits.waiting:
             return f"waits for a permit of {name!r}{_paused_text([waits])}"
@@ -52,7 +52,7 @@ def permit_text(executor: Executor) -> str:
 
 
 def waiting_text(executors: Iterable[Executor]) -> str:
-    """``, 114 wait for a permit of 'prices'``, of the calls of all these tasks; empty if none waits."""
+    """``, 114 wait for a permit of 'prices'``, for the calls of all these tasks; empty if none wait."""
     waiting = dict[str, list[Waits]]()
     for executor in executors:
         for name, waits in permit_waits(executor).items():
@@ -72,6 +72,6 @@ def _waiting_text(name: str, waits: list[Waits]) -> str:
 
 
 def permit_waits(executor: Executor) -> dict[str, Waits]:
-    """By name of a limit; none for a component that is no bolt of ours."""
+    """Waits by name of a limit; empty unless the component is one of this package's bolts."""
     waits: TaskWaits | None = getattr(executor.instance, "_pystorm_permits", None)
     return {} if waits is None else waits.used()

@@ -1,7 +1,7 @@
-"""How long other processes kept this thread from a processor. Linux says so; elsewhere it is zero.
+"""How long other processes kept this thread from a processor. Known only on Linux; zero elsewhere.
 
-Two trials are compared that did not run at the same moment: without this, what else the machine does counts as a gain.
-And a component that computes on a busy machine seems to wait.
+Trials that are compared run at different times: without this, the machine's other work looks like a gain or a loss. And
+a component that computes on a busy machine seems to wait.
 """
 
 import os
@@ -12,7 +12,7 @@ _open = threading.local()
 
 
 def main_delay() -> float:
-    """Seconds that this thread has waited for a processor, since it began."""
+    """Seconds that this thread has waited for a processor since its start."""
     try:
         if getattr(_open, "process", None) != os.getpid():  # a forked process has another thread
             _open.process = os.getpid()

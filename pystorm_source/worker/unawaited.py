@@ -1,20 +1,19 @@
-"""What calls start and do not await: coroutines that never run, and an async bolt's tasks.
+"""Handles what calls start and do not await: coroutines that never run, and an async bolt's tasks.
 
-A coroutine that is dropped fails its call of an async bolt, and the run of any other component. The tuple of a task
-that goes on is acked once its call has returned: the bolt refuses what the task emits, and the run fails. But a task
-that has not reached its emit when the micro-batch ends loses its row in silence. So the micro-batch waits for such
-tasks.
+A dropped coroutine fails its call of an async bolt, and the run of any other component. If a task outlives its call,
+its tuple is acked once the call has returned: the bolt refuses what the task emits, and the run fails. But a task that
+has not reached its emit when the micro-batch ends loses its row silently. So the micro-batch waits for such tasks.
 
-Many tasks may outlive their call: a client's, a refresh of a cache, a worker that serves a queue. The micro-batch does
-not wait for a task that
+Many tasks may outlive their call: a client's task, a refresh of a cache, a worker that serves a queue. The micro-batch
+does not wait for a task that
 
-- was started in ``initialize``, or in a call that has failed, whose tuple comes again;
-- has no hold of the bolt, like those of libraries;
+- was started in ``initialize``, or in a call that has failed: that tuple is replayed;
+- does not reference the bolt, like the tasks of libraries;
 - waits for an asyncio queue, lock or event: it has nothing to do;
-- got nothing of the tuple and does not emit, as far as its code says;
-- was waited for already.
+- got nothing from the tuple and does not emit, as far as its code says;
+- was waited for before.
 
-Calls do not pay for it: asyncio keeps its tasks, and each task keeps the context of its request.
+Calls cost nothing extra: asyncio keeps its tasks, and each task keeps the context of its request.
 """
 
 import asyncio
@@ -39,8 +38,8 @@ from pystorm_source.api.component import Component
 logger = logging.getLogger("pystorm.worker")
 
 LONGEST_SECONDS = 5.0
-"""From the last call of a micro-batch on. Shorter: rows of slow calls are lost, if with a warning. Longer: a task that
-never ends holds up the first micro-batch of each worker for so long."""
+"""Counted from the last call of a micro-batch. Shorter: rows of slow calls are lost, but with a warning. Longer: a task
+that never ends delays the first micro-batch of each worker by that time."""
 
 _EMITS = frozenset(("emit", "emit_many", "emit_batch"))
 _IDLE = frozenset(("asyncio.queues", "asyncio.locks"))
@@ -51,9 +50,9 @@ Left = list[tuple[AsyncRequest, "asyncio.Task[Any]"]]
 
 
 def watch_unawaited() -> None:
-    """From here on a forgotten await is an exception of the component. Python itself only warns of it.
+    """Turns a forgotten await into an exception of the component from now on. Python itself only warns.
 
-    Python has no public hook for it, and filters of warnings see each line of code once. Without the private hook, the
+    Python has no public hook for it, and warning filters see each line of code only once. Without the private hook, the
     warning remains.
     """
     original = getattr(warnings, "_warn_unawaited_coroutine", None)
@@ -74,7 +73,7 @@ def tasks_left(executor: AsyncExecutor) -> Left:
 
 
 def await_left(executor: AsyncExecutor) -> None:
-    """Blocking: until the tasks that may emit have ended, for ``LONGEST_SECONDS`` at most."""
+    """Blocking, for at most ``LONGEST_SECONDS``: waits until the tasks that may emit have ended."""
     executor.loop.run(_await(executor))
 
 
@@ -82,7 +81,7 @@ async def _await(executor: AsyncExecutor) -> None:
     clock = asyncio.get_running_loop().time
     until = clock() + LONGEST_SECONDS
     while True:
-        await asyncio.sleep(0)  # what is ready goes on, so that none is taken for idle
+        await asyncio.sleep(0)  # lets ready tasks go on, or they would look idle
         left = [(request, task) for request, task in tasks_left(executor) if _owes(task, request)]
         if not left:
             return
@@ -96,7 +95,7 @@ async def _await(executor: AsyncExecutor) -> None:
 
 
 def _give_up(executor: AsyncExecutor, left: Left) -> None:
-    """A task that got the tuple works for it: its row is lost. Other tasks may be meant to go on."""
+    """A task that got the tuple works for it, so its row is lost. Other tasks may be meant to go on."""
     others = []
     for request, task in left:
         _waited_for.add(task)
@@ -121,7 +120,7 @@ def _give_up(executor: AsyncExecutor, left: Left) -> None:
 
 
 def _owes(task: "asyncio.Task[Any]", request: AsyncRequest) -> bool:
-    """Whether a row may come of it."""
+    """Whether the task may still produce a row."""
     frames, tup = _frames(task), request.tup
     if not _has_hold(frames, (request.bolt, tup)) or frames[-1].f_globals.get("__name__") in _IDLE:
         return False
@@ -130,12 +129,13 @@ def _owes(task: "asyncio.Task[Any]", request: AsyncRequest) -> bool:
 
 
 def _is_shared(value: Any) -> bool:
-    """Whether Python keeps one object for all equal ones, so that a task's may come from anywhere."""
+    """Whether Python keeps one object for all equal values, so that the task may have got it from anywhere."""
     return value is None or (isinstance(value, int) and -6 < value < 257) or (isinstance(value, str) and len(value) < 2)
 
 
 def _emits(frames: list[FrameType], cls: type) -> bool:
-    """Whether their code calls emit, or functions within it do, or methods that it got or names of the bolt."""
+    """Whether their code calls emit: directly, in inner functions, in methods that they got, or in methods of the bolt
+    that they name."""
     given = [value for value in _given(frames[0]) if isinstance(value, (MethodType, BuiltinMethodType))]
     if any(method.__name__ in _EMITS for method in given):
         return True
@@ -161,7 +161,7 @@ def _is_engines(method: FunctionType) -> bool:
 
 
 def _frames(task: "asyncio.Task[Any]") -> list[FrameType]:
-    """Of its coroutine, of what that awaits, and so on."""
+    """The frames of its coroutine, of what that awaits, and so on."""
     frames = []
     awaited: Any = task.get_coro()
     while (frame := getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)) is not None:
@@ -189,7 +189,7 @@ def _has_hold(frames: Iterable[FrameType], things: tuple[Any, ...]) -> bool:
 
 
 def _request_of(task: "asyncio.Task[Any]") -> AsyncRequest | None:
-    """The call that started it; None: no call."""
+    """The call that started it, or None."""
     if hasattr(task, "get_context"):
         return task.get_context().get(request_variable)
     # Before Python 3.12: the first of what the task refers to; callbacks have contexts, too.
@@ -198,8 +198,8 @@ def _request_of(task: "asyncio.Task[Any]") -> AsyncRequest | None:
 
 
 def _note(coroutine: Any) -> None:
-    """Python calls it with a coroutine that is dropped and never ran. The fault is the bolt's if the coroutine has hold
-    of the bolt, or if a method of the bolt drops it."""
+    """Python calls it with a coroutine that is dropped and never ran. It is the bolt's fault if the coroutine
+    references the bolt, or if a method of the bolt drops it."""
     request = request_variable.get(None)
     frame = getattr(coroutine, "cr_frame", None)
     if frame is None:
@@ -211,8 +211,8 @@ def _note(coroutine: Any) -> None:
 
 
 def _note_plain(coroutine: Any, frame: FrameType) -> None:
-    """In no request: only a result that a component's method discards is surely its fault. One that it has kept is also
-    dropped when an exception ends the call."""
+    """Outside of a request, only a result that a component's method discards is surely its fault. A result that it has
+    kept is also dropped when an exception ends the call."""
     if not _discards(frame):
         return
     component = next((each for each in list(frame.f_locals.values()) if isinstance(each, Component)), None)
@@ -224,7 +224,7 @@ def _note_plain(coroutine: Any, frame: FrameType) -> None:
         f"{_name(coroutine)}() was called without await and never ran: await it in an AsyncBolt's process(). "
         f"Given: line {frame.f_lineno} of {frame.f_code.co_filename}",
     )
-    error.method, error.method_code = frame.f_code.co_name, frame.f_code  # no traceback leads to it
+    error.method, error.method_code = frame.f_code.co_name, frame.f_code  # no traceback reaches it
     blame(component, error)
 
 
@@ -233,8 +233,8 @@ def _drops(frame: FrameType, bolt: Any) -> bool:
 
 
 def _discards(frame: FrameType) -> bool:
-    """Whether its code discards the result of a call right now. Anywhere else, the garbage collector may have
-    interrupted it to drop a coroutine of others."""
+    """Whether its code is discarding the result of a call right now. Anywhere else, the garbage collector may have
+    interrupted it to drop an unrelated coroutine."""
     return frame.f_code.co_code[frame.f_lasti] == _POP_TOP
 
 
@@ -246,7 +246,7 @@ def _not_awaited(request: AsyncRequest, coroutine: Any, what: str) -> Any:
         f"{type(request.bolt).__name__}: await what a call starts. {_name(coroutine)}() {what}; "
         f"Given: {shown(request.tup)}",
     )
-    error.method_code = getattr(coroutine, "cr_code", None)  # no traceback leads to it
+    error.method_code = getattr(coroutine, "cr_code", None)  # no traceback reaches it
     return error
 
 

@@ -1,4 +1,4 @@
-"""The unread ranges of a plan's partitioned spouts: the driver's part in a run without Spark.
+"""The unread ranges of a plan's partitioned spouts: does the driver's part in a run without Spark.
 
     look()  ─► snapshot of every spout ─► all_ranges() ─► a round reads them ─► done() ─► … ─► look()
 
@@ -32,7 +32,7 @@ class Range(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A call of a spout on the driver that is under way."""
+    """A running call of a spout on the driver."""
 
     spout: str
     method: str
@@ -40,14 +40,14 @@ class Asked(NamedTuple):
 
 class Unread:
     """The unread part of the partitioned spouts of ``plan``. ``clock`` replaces their clocks if it is given; without
-    ``commits`` spouts do not learn what is read. By ``engine_clock`` a look waits for sources that are busy, and no
-    commit does.
+    ``commits``, spouts are not notified of what is read. A look waits for busy sources, by ``engine_clock``; commits do
+    not wait.
 
-    ``backlog``: offsets that were there at the last look and are not read yet. ``found``: whether there were any at
-    some look. ``grown``: the spouts that had more offsets at a later look than at their first one. ``asked``: the call
-    under way. Any thread may read these four.
+    ``backlog``: offsets of the last look that are not read yet. ``found``: whether any look has found offsets.
+    ``grown``: the spouts with more offsets at a later look than at their first one. ``asked``: the running call. Any
+    thread may read these four.
 
-    Raises TupleFailed if a spout raises, TopologyError if its answer makes no sense; errors of this package unchanged.
+    Raises TupleFailed if a spout raises, TopologyError if its answer is invalid; passes on errors of this package.
     """
 
     def __init__(self, plan: Plan, clock: Clock | None = None, commits: bool = True, engine_clock: Clock | None = None):
@@ -69,7 +69,7 @@ class Unread:
         self.asked: Asked | None = None
 
     def look(self) -> bool:
-        """Asks every spout for its heads; whether anything is unread."""
+        """Asks every spout for its heads; returns whether anything is unread."""
         for name in self._names:
             known = self._known.setdefault(name, {})
             while (answer := self._snapshot(name, known)) is None:
@@ -94,15 +94,15 @@ class Unread:
         return self.backlog > 0
 
     def over(self) -> bool | None:
-        """Whether no spout will ever have more offsets, by what their classes say (``PartitionedSpout.bounded``). None:
-        some do not say, and none of these has grown."""
+        """Whether no spout will ever have more offsets, according to their classes (``PartitionedSpout.bounded``).
+        None: some classes do not say, and none of their spouts has grown."""
         said = {name: self._plan.component(name).runs_as.bounded for name in self._names}  # type: ignore[attr-defined]
         if any(bounded is False or (bounded is None and name in self.grown) for name, bounded in said.items()):
             return False
         return True if all(said.values()) else None
 
     def next_ranges(self, most: int | None = None) -> list[Range]:
-        """For each spout a range of one partition, of about ``most`` offsets; empty if all is read."""
+        """For each spout a range of one partition with about ``most`` offsets; empty if everything is read."""
         return [self._range(name, left[0], most) for name in self._names if (left := self._left(name))]
 
     def all_ranges(self) -> list[Range]:
@@ -114,19 +114,19 @@ class Unread:
         return Range(name, partition, start, self._cut(name, partition, start, head, most))
 
     def done(self, ranges: Iterable[Range]) -> None:
-        """These are read. Commits the ranges of the round before to the spouts, one round late, as Spark does."""
+        """These ranges are read. Commits the previous round's ranges to the spouts, one round late, like Spark."""
         for name, offsets in self._committed.items() if self._commits else ():
             self._commit(name, offsets)
         self._committed = {}
         for name, partition, start, end in ranges:
             self.backlog -= end - start
-            # Behind the others: partitions are read in turn.
+            # After the others: partitions are read in turn.
             self._known[name].pop(partition, None)
             self._known[name][partition] = end
             self._committed[name] = dict(self._known[name])
 
     def cleanup(self) -> None:
-        """Cleans the spouts up; exceptions of ``cleanup`` are logged."""
+        """Cleans up the spouts; exceptions of ``cleanup`` are logged."""
         while self._spouts:
             name, spout = self._spouts.popitem()
             try:
@@ -136,19 +136,19 @@ class Unread:
                 logger.error("cleanup() of spout %r, on the driver, raised\n%s", name, shown(error.__cause__ or error))
 
     def sizes(self) -> list[int]:
-        """Of the partitions at the last look: offsets that are not read yet."""
+        """The number of unread offsets of each partition at the last look."""
         known = self._known
         return [head - known[name].get(each, head) for name in self._names for each, head in self._heads[name].items()]
 
     def _snapshot(self, name: str, known: Mapping[str, int]) -> Any:
-        """None: its source is busy."""
+        """None if its source is busy."""
         answers = []
         with self._asked(name, "snapshot", self._looks[name]) as spout:
             answers.append(spout.snapshot(dict(known), dict(self._state.get(name, {}))))
         return answers[0] if answers else None
 
     def _commit(self, name: str, offsets: Mapping[str, int]) -> None:
-        """The next one has later offsets if this one is refused."""
+        """If this commit is refused, the next one has later offsets."""
         if not self._refusals[name].rests():
             with self._asked(name, "commit", self._refusals[name]) as spout:
                 spout.commit(dict(offsets))
@@ -172,7 +172,7 @@ class Unread:
 
     @contextmanager
     def _asked(self, name: str, method: str, outage: SourceOutage | None = None) -> Iterator[PartitionedSpout]:
-        """With an ``outage`` an exception that says that the source is busy is noted there, and goes no further."""
+        """With an ``outage``, an exception that says that the source is busy is noted there and not raised."""
         busy: Exception | None = None
         try:
             spout = self._spouts.get(name)
@@ -210,7 +210,7 @@ def _outage(plan: Plan, name: str, clock: Clock) -> SourceOutage:
 
 
 def give_clock(component: Any, clock: Clock | None) -> None:
-    """A component whose ``clock`` is a Clock gets this one, if there is one."""
+    """Sets the ``clock`` of a component to this one, if the component has a Clock and one is given."""
     own = getattr(component, "clock", None)
     if clock is not None and callable(getattr(own, "monotonic", None)) and callable(getattr(own, "wall", None)):
         component.clock = clock

@@ -1,8 +1,8 @@
 """Workers kept warm between the micro-batches of one Python process.
 
-A cache, never a promise: Spark moves partitions between processes, and ends idle ones. Holds at most one worker per
-plan and run of a query, so that no query sees the state of another query's components, and few in all: a process that
-serves many queries must not collect their topologies.
+A cache, never a promise: Spark moves partitions between processes, and ends idle ones. It keeps at most one worker per
+plan and run of a query, so queries never see the state of each other's components, and few workers in total: a process
+that serves many queries must not collect their topologies.
 """
 
 import io
@@ -28,8 +28,8 @@ _idle: OrderedDict[Key, Worker] = OrderedDict()
 
 
 def _key(plan: Plan, output: OutputPlan) -> Key:
-    # Classes defined in a notebook arrive as new classes with every pickle; they have the same name and code version,
-    # but an edited class cannot be distinguished from an equal one: identity keeps them apart, so they start cold.
+    # Classes defined in a notebook arrive as new classes with every pickle, with the same name and code version. An
+    # edited class cannot be distinguished from an equal one, so identity keeps them apart, and they start cold.
     return (
         plan.name,
         repr(plan.config),
@@ -48,8 +48,7 @@ def _values_of(component: ComponentPlan) -> tuple[Any, ...]:
 
 
 class _StatePickler(pickle.Pickler):
-    """Pickles values; the classes and functions among them are collected in ``code``, to be distinguished by
-    identity."""
+    """Pickles values; collects the classes and functions among them in ``code``, to distinguish them by identity."""
 
     def __init__(self, file: io.BytesIO):
         super().__init__(file)
@@ -71,16 +70,16 @@ def _key_of_grouping(custom: Any) -> tuple[object, ...] | None:
     try:
         pickler.dump(custom)
     except Exception:
-        # An object that plain pickle cannot carry equals only itself; an idle worker's plan keeps it alive.
+        # An object that plain pickle refuses equals only itself; an idle worker's plan keeps it alive.
         return (id(custom),)
     return (state.getvalue(), *pickler.code)
 
 
 def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
-    """A worker of an equal plan and output and the same run that is idle in this process, else a new one."""
+    """Returns this process's idle worker with an equal plan and output and the same run, or a new one."""
     key = _key_of_same(plan, output, run) or (run, *_key(plan, output))
     worker = _idle.pop(key, None)
-    if worker is not None and not worker.is_alive:  # a process of it was killed while it was idle
+    if worker is not None and not worker.is_alive:  # one of its processes was killed while it was idle
         worker.stop()
         worker = None
     if worker is None:
@@ -92,8 +91,8 @@ def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
 
 @contextmanager
 def borrowed(plan: Plan, output: OutputPlan, run: str = "") -> Iterator[Worker]:
-    """A worker as ``take`` gives it. It is given back at the end of the block, and stopped if that is left by an
-    exception, GeneratorExit included."""
+    """Lends a worker, as ``take`` returns it. Takes it back at the end of the block, or stops it if an exception ends
+    the block, including GeneratorExit."""
     worker = take(plan, output, run)
     clean = False
     try:
@@ -107,7 +106,8 @@ def borrowed(plan: Plan, output: OutputPlan, run: str = "") -> Iterator[Worker]:
 
 
 def _key_of_same(plan: Plan, output: OutputPlan, run: str) -> Key | None:
-    """That of an idle worker of these very objects: a process has most plans once, and a key takes long to make."""
+    """The key of an idle worker with these very objects: most plans exist once in a process, and making a key takes
+    long."""
     for key, worker in _idle.items():
         if worker.plan is plan and worker.output is output and key[0] == run:
             return key
@@ -115,7 +115,7 @@ def _key_of_same(plan: Plan, output: OutputPlan, run: str) -> Key | None:
 
 
 def give_back(worker: Worker) -> None:
-    """Keeps the worker for the next range; stops it if it is broken or another one is already idle."""
+    """Keeps the worker for the next range; stops it if it is broken or an equal one is already idle."""
     key = worker.warm_key
     if worker.broken or key in _idle:
         worker.stop()

@@ -1,18 +1,18 @@
-"""Names a call of a component that does not return, while it lasts: in the log, with tuple and stack.
+"""Logs a call of a component that does not return, while it lasts, with tuple and stack.
 
     Worker: start, run, stop ──► watching(worker) ──► one thread of this process looks now and then:
                                                       the same call as at the last look ──► since when?
                                                       longer than the message time-out  ──► a warning
                                                       twice as long, four times, ...    ──► another one
 
-Executors pay nothing for it: they keep the component that is in a call and the number of calls and turns anyhow, and
-the thread reads these with the interpreter's lock held. It sleeps while no worker is at work, and keeps none alive.
+It costs executors nothing: they store the component in a call and the number of calls and turns anyway, and the thread
+reads these with the interpreter's lock held. It sleeps while no worker runs, and keeps no worker alive.
 
-A call that holds the interpreter's lock for ever (a loop in compiled code) keeps this thread from looking, too. In a
-child process that is noticed: its watchdog counts its looks in memory that its parent sees, and the parent's watchdog
-names a process that has work and counts no more, because it is stopped, or holds that lock.
+A call that keeps the interpreter's lock forever (a loop in compiled code) stops this thread, too. That is noticed for a
+child process: its watchdog counts its looks in memory shared with the parent, and the parent's watchdog names a process
+that has work but has stopped counting, because it is stopped or keeps that lock.
 
-Threading law: ``watching`` is for any thread, the rest is the watchdog's own.
+Threading law: ``watching`` is for any thread, the rest is for the watchdog.
 """
 
 import logging
@@ -37,21 +37,22 @@ from pystorm_source.worker.task_times import permit_text
 logger = logging.getLogger("pystorm.worker")
 
 DEFAULT_SECONDS = 30.0
-"""How long a call may last before it is named, if message time-outs are off; otherwise Storm's time-out counts. Less:
+"""How long a call may last before it is named if message time-outs are off; otherwise Storm's time-out counts. Less:
 healthy calls (a bulk load) are named. More: the warning comes later."""
 LOOKS = 4
-"""Looks in that time. Fewer: a call is named later, by that share. More: the thread wakes for nothing."""
+"""Looks in that time. Fewer: a call is named later, by that share of the time. More: the thread wakes for nothing."""
 LONGEST_SECONDS = 1.0
-"""Most seconds between two looks. Less: the thread wakes for nothing. More: it is known less well since when a call
-lasts."""
+"""Most seconds between two looks. Less: the thread wakes for nothing. More: the start of a call is known less
+exactly."""
 SHORTEST_SECONDS = 0.01
-"""Least seconds between two looks, whatever the time-out is. Less: more than a thousandth of a processor."""
+"""Least seconds between two looks, for any time-out. Less: more than a thousandth of a processor."""
 AFTER_ERROR_SECONDS = 1.0
-"""Until the next look after an error of the watchdog's own. Less: an error that lasts takes a processor. More: calls
-are named later."""
+"""Pause after an error in the watchdog itself. Less: an error that lasts takes a processor. More: calls are named
+later."""
 
 Call = tuple[tuple[Executor, ...], int, int, bool]
-"""As schedulers return it: executors whose component it may be, thread, turn, whether the thread sleeps in the loop."""
+"""As schedulers return it: executors that the component may belong to, thread, turn, whether the thread sleeps in the
+loop."""
 
 
 class Watched(Protocol):
@@ -68,12 +69,12 @@ class Watched(Protocol):
 
 
 SILENT_SECONDS = LOOKS * LONGEST_SECONDS
-"""A child process that has counted no look for so long is silent, whatever the time-out is. Less: one that waits for
-a processor is named. More: the warning comes later."""
+"""A child process that has counted no look for this long is silent, for any time-out. Less: one that waits for a
+processor is named. More: the warning comes later."""
 
 
 class LongCall(NamedTuple):
-    """``executors``: those whose component it may be. ``seconds``: that it has lasted at least."""
+    """``executors``: the component belongs to one of them. ``seconds``: how long it has lasted at least."""
 
     executors: tuple[Executor, ...]
     thread: int
@@ -88,14 +89,14 @@ class _Seen:
 
 
 class CallTimes:
-    """Of one worker: since when the calls that are under way have been seen."""
+    """When the running calls of one worker were first seen."""
 
     def __init__(self, seconds: float):
         self.seconds = seconds
         self._seen: dict[int, _Seen] = {}
 
     def look(self, calls: Iterable[Call], now: float) -> list[LongCall]:
-        """The calls that have lasted for ``seconds``, each again whenever it has lasted twice as long."""
+        """The calls that have lasted for ``seconds``; returns each again whenever its time has doubled."""
         found = []
         for call in self.under_way(calls, now):
             seen = self._seen[call.thread]
@@ -105,12 +106,12 @@ class CallTimes:
         return found
 
     def under_way(self, calls: Iterable[Call], now: float) -> list[LongCall]:
-        """All of them, with the time for which they have been seen."""
+        """All running calls, with the time since they were first seen."""
         found, self._seen = self._compared(calls, now)
         return found
 
     def lasting(self, calls: Iterable[Call], now: float) -> list[LongCall]:
-        """As ``under_way``, without being a look: any thread may ask."""
+        """As ``under_way``, but does not count as a look: any thread may ask."""
         return self._compared(calls, now)[0]
 
     def _compared(self, calls: Iterable[Call], now: float) -> tuple[list[LongCall], dict[int, _Seen]]:
@@ -129,13 +130,13 @@ class CallTimes:
 
 
 def _progress(executor: Any) -> tuple[Any, ...]:
-    """A mark that differs between any two calls: names and counts, so that it keeps nothing alive."""
+    """A mark that differs between any two calls: only names and counts, which keep nothing alive."""
     ticks = getattr(executor, "ticks", 0)
     return (executor.component, executor.task, executor.executed, executor.acks, executor.fails, ticks)
 
 
 class _Watch(NamedTuple):
-    """``away``: of tasks in child processes."""
+    """``away``: for tasks in child processes."""
 
     worker: "weakref.ref[Watched]"
     calls: CallTimes
@@ -143,7 +144,7 @@ class _Watch(NamedTuple):
 
 
 class Watchdog:
-    """Looks after the workers of this process, by a daemon thread that begins with the first one."""
+    """Watches the workers of this process, in a daemon thread that starts with the first one."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
@@ -151,7 +152,7 @@ class Watchdog:
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        """Order: in a forked process, whose parent's threads are not there and may have held the lock."""
+        """Order: in a forked process, whose parent's threads are gone but may have held the lock."""
         self._changed = threading.Condition()
         self._workers: dict[int, _Watch] = {}
         self._count: Callable[[], None] = lambda: None
@@ -162,7 +163,7 @@ class Watchdog:
 
     @contextmanager
     def watching(self, worker: Watched) -> Iterator[None]:
-        """For its time, calls of the worker's components are looked after."""
+        """Watches calls of the worker's components during the block."""
         watch = self._enter(worker)
         try:
             yield
@@ -170,8 +171,7 @@ class Watchdog:
             self._leave(watch)
 
     def calls_of(self, worker: Watched) -> list[LongCall]:
-        """The calls of a worker that are under way, each with the seconds that it has lasted at least. Any thread may
-        ask."""
+        """The running calls of a worker, each with the seconds that it has lasted at least. Any thread may ask."""
         now = self._clock.monotonic()
         for watch in list(self._workers.values()):
             if watch.worker() is worker:
@@ -179,7 +179,7 @@ class Watchdog:
         return CallTimes(worker.call_seconds).lasting(worker.calls(), now)
 
     def count_looks(self, count: Callable[[], None]) -> None:
-        """In a child process: ``count`` is called at each look, as long as there is a worker."""
+        """In a child process: ``count`` is called at each look while there is a worker."""
         self._count = count
 
     def _enter(self, worker: Watched) -> int:
@@ -196,8 +196,8 @@ class Watchdog:
             return watch
 
     def _leave(self, watch: int) -> None:
-        """Order: without the lock. A run may end while the interpreter does, and the thread, which is never woken again
-        then, may have it. A reader of the dict copies it first."""
+        """Order: without the lock. A run may end while the interpreter shuts down; the thread, which then never wakes
+        again, may hold it. A reader of the dict copies it first."""
         self._workers.pop(watch, None)
 
     def _start(self) -> None:
@@ -209,7 +209,7 @@ class Watchdog:
         self._thread = thread
 
     def _run(self) -> None:
-        """The thread. It survives every exception, as no other thread would restart it."""
+        """The thread. It survives every exception, because no other thread would restart it."""
         while True:
             try:
                 self._wait_and_look()
@@ -219,7 +219,7 @@ class Watchdog:
 
     def _wait_and_look(self) -> None:
         with self._changed:
-            # Order: copied first. A run that ends as garbage leaves in the thread that collects it, which may be this
+            # Order: copied first. A run that is garbage-collected leaves in the collecting thread, which may be this
             # one.
             seconds = [watch.calls.seconds for watch in list(self._workers.values())]
             self._sleeps_for = min(map(_interval, seconds), default=None)
@@ -230,13 +230,13 @@ class Watchdog:
             self._look(watch)
 
     def _complain(self) -> None:
-        """Logged once: a fault of one look repeats in the next."""
+        """Logs once: a fault of one look repeats in the next."""
         if not self._complained:
             self._complained = True
             logger.exception("the calls of a worker cannot be inspected; this is logged once")
 
     def _look(self, watch: _Watch) -> None:
-        """Order: a call of its own, so that nothing of the worker is kept while the thread sleeps."""
+        """Order: a separate call, because no reference to the worker may remain while the thread sleeps."""
         worker = watch.worker()
         if worker is None:
             return
@@ -266,7 +266,7 @@ def text_of(call: LongCall, where: str) -> str:
 
 
 def text_of_silent(call: LongCall, where: str) -> str:
-    """Names component, task, process, time and the tuple that has been there for longest."""
+    """Names component, task, process, time and the tuple that has been there longest."""
     executor: Any = call.executors[0]
     what = executor.link.doing
     text = f"component {executor.component!r}, task {executor.task}: its process {executor.link.pid}"
@@ -314,13 +314,13 @@ def frames_in_component(executors: Sequence[Executor], thread: int) -> tuple[Exe
     for i, frame in enumerate(frames):
         for executor in executors:
             method = _method_of(executor.instance, frame.f_code)
-            if method and not method.startswith("_"):  # those are the engine's, and call the user's
+            if method and not method.startswith("_"):  # those belong to the engine and call the user's
                 return executor, method, frames[i:]
     return executors[0], "", frames
 
 
 def frames_of_thread(thread: int) -> list[FrameType]:
-    """Outermost first."""
+    """The frames of a thread, outermost first."""
     frame = sys._current_frames().get(thread)
     found: list[FrameType] = []
     while frame is not None:
@@ -334,7 +334,7 @@ def _summary(frames: Iterable[FrameType]) -> traceback.StackSummary:
 
 
 def _method_of(instance: Any, code: CodeType) -> str:
-    """The name by which the class of the instance has this code, empty for none."""
+    """The name of this code in the class of the instance, or empty."""
     for cls in type(instance).__mro__:
         for name, value in vars(cls).items():
             if getattr(value, "__code__", None) is code:
@@ -343,7 +343,7 @@ def _method_of(instance: Any, code: CodeType) -> str:
 
 
 def _waits(thread: int) -> bool:
-    """Whether a thread that is in the event loop waits there, in no callback."""
+    """Whether a thread in the event loop waits there, outside of callbacks."""
     frame = sys._current_frames().get(thread)
     module = "" if frame is None else frame.f_globals.get("__name__", "")
     return module == "selectors" or module.startswith(("asyncio.", "pystorm_source.worker.event_loop"))

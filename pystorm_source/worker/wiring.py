@@ -43,7 +43,7 @@ class Links(Protocol):
 
 
 class Wiring:
-    """Everything that a scheduler turns: ``executors`` (upstream first), ``views`` (for the partition column).
+    """Everything that a scheduler runs: ``executors`` (upstream first), ``views`` (for the partition column).
 
     Components are built (``cls()``) but not started, custom groupings are prepared. Raises ComponentFailed if a
     constructor or ``prepare`` raises.
@@ -77,7 +77,7 @@ class Wiring:
             self._prepare_groupings(executor)
 
     def _threads_that_offer_to(self, consumer: ComponentPlan) -> int:
-        """0 if one thread does all."""
+        """The number of threads that send tuples to it; 0 if one thread does everything."""
         if self.plan.options.scheduler == "inline":
             return 0
         producers = {edge.producer for edge in self.plan.edges if edge.consumer == consumer.name}
@@ -86,8 +86,8 @@ class Wiring:
     def _shared_rings(self) -> Iterator[tuple[tuple[int, str, str], BroadcastRing]]:
         """(Producer's task, stream, consumer) → the ring that all tasks of the consumer read, between threads.
 
-        Only if no other edge leads from the producer to the consumer: its tuples would come by two ways, and one could
-        overtake another. Nor if each task gets values of its own.
+        Only if the two have no other edge: otherwise tuples would take two ways, and one could overtake another. Not if
+        each task gets its own copy of the values.
         """
         if self.plan.options.scheduler == "inline" or self.plan.options.always_try_serialize:
             return
@@ -107,7 +107,7 @@ class Wiring:
         )
 
     def reads_batches(self, spout: SpoutExecutor) -> bool:
-        """Whether its next range is read by ``next_batch``."""
+        """Whether ``next_batch`` reads its next range."""
         router = spout.routers.get("default")
         wanted = self._output.view(spout.component, "default")
         consumers = [
@@ -177,7 +177,7 @@ class Wiring:
         )
 
     def _schemas(self, component: ComponentPlan) -> Iterator[tuple[tuple[str, str], pa.Schema | None]]:
-        """(Producer, stream) → the declared types of what comes to a bolt of batches."""
+        """(Producer, stream) → the declared types of the inputs of a bolt of batches."""
         for edge in self.plan.edges:
             if edge.consumer == component.name:
                 producer = self.plan.component(edge.producer)
@@ -192,7 +192,7 @@ class Wiring:
                 yield producer.tuples_of(edge.stream), schema
 
     def _event_loop(self) -> EventLoop:
-        """One per thread."""
+        """The event loop; each thread has its own."""
         if self._loop is None or self.plan.options.scheduler == "threads":
             manual = not isinstance(self._clock, SystemClock)
             threads = self.plan.options.scheduler == "threads"
@@ -200,7 +200,7 @@ class Wiring:
         return self._loop
 
     def _link_wait(self) -> EventLoop | LinkWait:
-        """What a thread with links sleeps in: one per thread."""
+        """What a thread with links sleeps in; each thread has its own."""
         one_thread = self.plan.options.scheduler == "inline"
         asyncs = [each for each in self.plan.components if issubclass(each.cls, AsyncBase) and not each.processes]
         if (one_thread and asyncs) or not isinstance(self._clock, SystemClock):
@@ -271,6 +271,6 @@ class Wiring:
         return self._plan_that_has(executor.component).context_of(executor.component, executor.task, "task")
 
     def _plan_that_has(self, component: str) -> Plan:
-        """That of the topology; of a child's links, which are no part of that, its own."""
+        """The topology's plan, or the child's own for its links, which are not part of the topology."""
         whole = self.plan.of
         return whole if whole is not None and any(each.name == component for each in whole.components) else self.plan

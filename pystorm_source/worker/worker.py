@@ -44,17 +44,17 @@ from pystorm_source.worker.wiring import Links, Wiring
 
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 
-# Longer: a slow component keeps deadlines, ticks and other components waiting. Shorter: a turn of it is a single call,
-# and each call pays for a turn.
+# Longer: a slow component delays deadlines, ticks and other components. Shorter: each turn is a single call, and each
+# call costs a turn.
 TURN_TIME_LIMIT_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
 
-# That child processes have for their last call and the cleanup of their bolts. Longer: one that hangs keeps the query's
-# end waiting. Shorter: one that writes what it holds is cut off.
+# Time that child processes have for their last call and the cleanup of their bolts. Longer: one that hangs delays the
+# query's end. Shorter: one that is still writing its data is cut off.
 CLEANUP_SECONDS = 5.0
 
-# The same, if a component has failed: the error waits for it.
+# The same after a component has failed: the error waits for it.
 BROKEN_CLEANUP_SECONDS = 1.0
 
 
@@ -66,18 +66,18 @@ class ChildSet(Links, Protocol):
         """Whether none has ended."""
 
     def may_take(self, seconds: float) -> None:
-        """From when the first is told to end, all of them together: then they are killed."""
+        """Limits how long all of them may take, from when the first is told to end: then they are killed."""
 
     def close(self) -> None:
-        """Ends all of them: those that were told to as soon as they do it by themselves, or may not take longer."""
+        """Ends all of them: those that were told to end, as soon as they do so or their time is over."""
 
 
 class Worker:
-    """A running topology. One run at a time; components stay initialised from run to run.
+    """A running topology. One run at a time; components stay initialised between runs.
 
-    A start or run that raises, or whose iterator is closed before its end, leaves components or tuples half-way: the
-    worker is then ``broken`` and can only be stopped. ``seed``: an int shuffles order and length of the executors'
-    turns, the same way for the same seed. ``children``: of ``new_worker``; without them all tasks run in this process.
+    If a start or run raises, or its iterator is closed early, components or tuples are left half-way: the worker is
+    then ``broken`` and can only be stopped. ``seed``: an int shuffles order and length of the executors' turns, the
+    same way for the same seed. ``children``: from ``new_worker``; without them all tasks run in this process.
     ``limits``, ``caches``: of all tasks in this process. Raises TupleFailed if a component's constructor does.
     """
 
@@ -114,7 +114,7 @@ class Worker:
         self.place = InputPlace(plan.name)
         self.limits = limits or WorkerLimits(engine, self.clock)
         caches = caches or WorkerCaches(self.clock)
-        self._places: list[PermitPlace | None] = []  # the last one that the child processes were told, none at first
+        self._places: list[PermitPlace | None] = []  # the last one sent to the child processes; empty at first
         for executor in self.executors:
             executor.instance._pystorm_errors = self._error_log
             executor.instance._pystorm_place = self.place
@@ -144,7 +144,7 @@ class Worker:
 
     @property
     def scheduler(self) -> InlineScheduler | ThreadsScheduler:
-        """What drives its executors."""
+        """Runs the executors."""
         return self._scheduler
 
     def _outage_of(self, spout: SpoutExecutor, seed: int | None) -> SourceOutage:
@@ -164,7 +164,7 @@ class Worker:
     def _new_scheduler(self, seed: int | None) -> InlineScheduler | ThreadsScheduler:
         executors = tuple(reversed(self.executors))
         clock = (self.clock.monotonic, self.clock.sleep)
-        # With another clock than the machine's, nothing may depend on the real duration of a call.
+        # With a clock other than the machine's, nothing may depend on the real duration of a call.
         turn_time_limit = 0 if self._manual else TURN_TIME_LIMIT_SECONDS
         if self.plan.options.scheduler == "threads":
             waits = [self._waits_of(executor) for executor in executors]
@@ -200,24 +200,24 @@ class Worker:
         return wait_strategy(idle, own, conf), wait_strategy(WaitSituation.BACK_PRESSURE_WAIT, own, conf)
 
     def _room_waits_of(self, executor: Executor) -> Callable[[], WaitStrategy]:
-        """Makes the waits of threads of the component's own. Order: must not reference the worker."""
+        """Makes the waits of a component's own threads. Order: must not reference the worker."""
         component = self.plan.component(executor.component)
         return partial(wait_strategy, WaitSituation.BACK_PRESSURE_WAIT, component.options, self.plan.conf_of(component))
 
     @property
     def next_due(self) -> float:
-        """Earliest possible deadline of any timer, request or tree, as a reading of ``clock.monotonic``; infinity if
-        there is none."""
+        """Earliest possible deadline of any timer, request or tree, a reading of ``clock.monotonic``; infinity without
+        any."""
         return self._scheduler.next_due
 
     def lease_from(self, place: PermitPlace) -> None:
-        """Before the first run, or between two: permits of limits come from there, in child processes as well. Raises
+        """Before the first run, or between two: takes permits of limits from there, in child processes, too. Raises
         what ``place.lessor`` raises."""
         self.limits.lease_at(place)
         self._notify_children(place)
 
     def _notify_children(self, place: PermitPlace | None) -> None:
-        """Where permits come from; None: from each process itself."""
+        """Sends the place that permits come from; None: each process itself."""
         if not self.limits or self._places == [place]:
             return
         self._places = [place]
@@ -226,7 +226,7 @@ class Worker:
                 executor.lease(place)
 
     def start(self) -> None:
-        """Initializes every component, bolts before spouts; ``run`` does it if it was not done.
+        """Initializes every component, bolts before spouts; ``run`` does this if necessary.
 
         Raises TupleFailed if a component's ``initialize`` raises.
         """
@@ -242,7 +242,7 @@ class Worker:
         self.broken = False
 
     def watched(self) -> AbstractContextManager[None]:
-        """The watchdog watches the calls of components while the block runs, if time is the machine's."""
+        """Lets the watchdog watch the calls of components during the block, if time is the machine's."""
         return nullcontext() if self._manual else watching(self)
 
     @property
@@ -255,8 +255,8 @@ class Worker:
         return self._scheduler.calls()
 
     def calls_away(self) -> list[Call]:
-        """As ``calls``, of tasks in child processes that have something to do. In the place of the thread is the task,
-        in that of the turn what its process counts as long as it can. Any thread may call it."""
+        """As ``calls``, for tasks in child processes that have work. Has the task instead of the thread, and instead of
+        the turn a count that the process advances while it can. Any thread may call it."""
         return [
             ((executor,), executor.task, executor.link.looks, False)
             for executor in self.executors
@@ -270,30 +270,30 @@ class Worker:
         return self._calls.where
 
     def run(self, component: str, partition: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The rows of offsets [start, end) of a spout's partition, as record batches of the output's schema.
+        """Yields the rows of offsets [start, end) of a spout's partition, as record batches of the output's schema.
 
-        Drained when the iterator ends: every queue is empty and every batch published. The spout is closed at the end,
-        also if a run breaks off. Raises TupleFailed if a component does, TopologyError for a wrong ``split``.
+        When the iterator ends, every queue is empty and every batch is published. The spout is closed at the end, even
+        if a run breaks off. Raises TupleFailed if a component does, TopologyError for a wrong ``split``.
         """
         spouts = self._begin(component, partition, f"partition {partition!r} [{start}, {end}) of spout {component!r}")
         shares = self._shares(spouts, partition, start, end)
         yield from self._drive(lambda: self._open(partition, shares), None)
 
     def run_inputs(self, components: Sequence[str], partition: str) -> Iterator[pa.RecordBatch]:
-        """As ``run``, of Inputs: the rows that their feeds give, until all have come to their ends."""
+        """As ``run``, for Inputs: yields the rows from their feeds, until all feeds have ended."""
         where = f"partition {partition!r} of input {' and '.join(map(repr, components))}"
         shares = [(self._begin(component, partition, where)[0], (0, _UNLIMITED)) for component in components]
         yield from self._drive(lambda: self._open(partition, shares), None)
 
     def _shares(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> _Shares:
-        """The share of each task in a range; if a range has fewer offsets than there are tasks, the last tasks get
-        none."""
+        """The share of each task in a range; if a range has fewer offsets than tasks, the last tasks get no share."""
         edges = [start, *self._cuts(spouts, partition, start, end), end]
         return list(zip(spouts, pairwise(edges), strict=False))
 
     def keep_dead_letters(self, keep: Callable[[tuple[Any, ...]], None] | None) -> None:
-        """Dead letters of ``topology.dead.letter=stream`` go there, as rows of the stream, and not out of the worker;
-        None: as ever. ``keep`` is called in turns of spouts, one at a time under the scheduler ``inline`` alone."""
+        """Sends dead letters of ``topology.dead.letter=stream`` to ``keep``, as rows of the stream, instead of out of
+        the worker; None restores the default. ``keep`` is called in turns of spouts, one at a time only under the
+        scheduler ``inline``."""
         for spout in self._all_spouts():
             spout.instance._pystorm_retries.keep = keep
 
@@ -305,7 +305,7 @@ class Worker:
             spout.open_range(low, high, self._wiring.reads_batches(spout))
 
     def run_slice(self, component: str, permits: int, millis: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a spout without offsets, from at most ``permits`` emits within ``millis`` milliseconds."""
+        """Yields the rows of a spout without offsets, from at most ``permits`` emits within ``millis`` milliseconds."""
         spouts = self._begin(component, "task", f"a slice of {permits} emits of spout {component!r}")
 
         def open_slices() -> None:
@@ -323,7 +323,7 @@ class Worker:
         until_idle: bool = True,
         listens_to: Collection[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """One micro-batch over several spouts at once, as Storm runs them and a task of Spark does not.
+        """Runs one micro-batch over several spouts at once, as Storm does and a Spark task does not.
 
         ``ranges``: partitioned spout → (partition, start, end); other partitioned spouts are not called.
         ``listens_to``: the spouts without offsets to poll, None for all, until ``deadline`` (a reading of
@@ -389,7 +389,7 @@ class Worker:
         return MicroBatch(self._scheduler, self.executors, self._builder, self._calls)
 
     def _drive(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:
-        # Broken until the end is reached: an exception and a closed iterator both leave it so.
+        # Broken until the end is reached: an exception or a closed iterator leaves it so.
         self.broken = True
         began = self.clock.monotonic()
         self._micro_batch = self._new_micro_batch()
@@ -413,8 +413,7 @@ class Worker:
 
     @property
     def errors(self) -> list[ComponentFailed]:
-        """Exceptions that did not end the run, and those that components have reported themselves: the newest of each
-        task."""
+        """Exceptions that did not end the run, and those that components have reported: the newest of each task."""
         found = []
         for executor in self.executors:
             for entry in list(executor.reported):
@@ -426,10 +425,10 @@ class Worker:
         return found
 
     def report(self) -> dict[str, Any]:
-        """Counts since the start by component and task, and of the last run: JSON-able. Durations in seconds.
+        """Counts since the start by component and task, and of the last run, ready for JSON. Durations in seconds.
 
-        For a spout, ``acked``, ``failed`` and ``unsettled`` count tuple trees; for a bolt, tuples. May be called from
-        any thread while a run goes on.
+        For a spout, ``acked``, ``failed`` and ``unsettled`` count tuple trees; for a bolt, tuples. Any thread may call
+        it during a run.
         """
         return {
             "topology": self.plan.name,
@@ -442,18 +441,18 @@ class Worker:
 
     @property
     def rows_put(self) -> int:
-        """Rows that were ever put into the output, those of failed attempts included. Any thread may ask."""
+        """All rows ever put into the output, including rows of failed attempts. Any thread may ask."""
         return self._builder.rows_put
 
     @property
     def rows_masked(self) -> int:
-        """Of these, those that were left out, as their attempt had failed. Any thread may ask."""
+        """The rows of these that were left out because their attempt had failed. Any thread may ask."""
         return self._builder.masked
 
     def last_run(self) -> RunCounts:
-        """The counts of the last run alone, up to now."""
+        """The counts of the last run up to now."""
         now = self._meter.look()
-        if not self.broken:  # the run has come to its end
+        if not self.broken:  # the run has ended
             self._last = now
         return self._meter.between(self._before, now, self._micro_batch.rows, self.clock.wall())
 
@@ -479,11 +478,11 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether all of its child processes are, if it has any."""
+        """Whether all of its child processes, if any, are alive."""
         return self._children is None or self._children.all_alive
 
     def die(self) -> None:
-        """Ends without calling any component, as a killed task does."""
+        """Ends without calling any component, like a killed task."""
         self.broken = True
         self._micro_batch.forget()
         self._scheduler.stop()
@@ -494,5 +493,5 @@ class Worker:
             self._children.close()
 
     def busy(self) -> list[tuple[Executor, Thread]]:
-        """Executors with threads of their own whose component has been called and has not returned."""
+        """Executors with their own threads whose component is in a call."""
         return self._scheduler.busy()

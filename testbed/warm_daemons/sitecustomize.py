@@ -1,9 +1,9 @@
-"""Python reads this when it starts with the folder on PYTHONPATH: Spark's Python daemons of a test session begin warm.
+"""Python runs this at its start if the folder is on PYTHONPATH, to warm up Spark's Python daemons in a test session.
 
 Spark forks a process from a daemon to create a source, to plan a read, to run a task, to write a sink. Each process
 would import the packages below again: 0.4 s of a core, several hundred times. Here the daemon imports them before it
-forks. Users' processes import them themselves, and so do here the processes that Spark does not fork: those that ask a
-source for offsets, that commit a sink's writes, and all of jobs that a test starts by itself.
+forks. In users' jobs each process imports them itself, and so do, here, processes that Spark does not fork: for
+offsets of a source, for commits of a sink, and for all jobs that a test starts by itself.
 """
 
 import contextlib

@@ -7,8 +7,8 @@
 
     task: Permits ─▶ RedisLessor ─▶ RedisSchedule ══▶ a script in a Redis, for all queries that name it
 
-What both clients share, when to ask and what to do without an answer, is in ``lessor``. Permits from the driver
-use the connection of the process's reports.
+``lessor`` has what both clients share: when to ask, and what to do without an answer. Permits from the driver use the
+connection of the process's reports.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Whether rate limits can hold where a topology is to run."""
+"""Checks that rate limits can be kept in the place where a topology will run."""
 
 from pystorm_source.channel.leases.redis_schedule import connection_to
 from pystorm_source.errors import OptionError
@@ -9,9 +9,9 @@ SPECULATION = "spark.speculation"
 
 
 def check_limits(options: EngineOptions, without_server: str = "") -> None:
-    """Raises OptionError if tasks are to share limits and nothing gives permits, or a Redis that cannot be asked.
+    """Raises OptionError if tasks share limits but nothing gives permits, or if the Redis cannot be asked.
 
-    ``without_server``: what is to run, if no process of ours gives its tasks permits.
+    ``without_server``: names what will run, if no process of this package gives its tasks permits.
     """
     if not options.limits:
         return

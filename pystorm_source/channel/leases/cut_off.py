@@ -1,7 +1,6 @@
 """Cuts off a call that takes too long in total.
 
-A socket's time-out bounds each system call: a server that sends a byte now and then could hold its caller for any
-time.
+A socket's time-out bounds each system call, so a server that sends a byte now and then could block its caller forever.
 
 Threading law: one thread at a time makes calls; another one, which ends with the process, calls ``cut``.
 """
@@ -26,8 +25,8 @@ class CutOff:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Cuts the block off after that time, by an error of what it waits for. Raises RuntimeError if this process
-        may have no more threads."""
+        """Cuts the block off after that time, with an error from whatever it waits for. Raises RuntimeError if this
+        process may start no more threads."""
         with self._changed:
             self._until = self._clock.monotonic() + seconds
             if self._thread is None:

@@ -1,6 +1,6 @@
 """Gets permits from a process on the driver, over the connection of the process's reports.
 
-A wish says what calls want and how calls have ended, which leaves by itself after a while.
+A wish says what calls want and how calls have ended. Without a wish, the latter is sent on its own after a while.
 """
 
 import logging
@@ -19,14 +19,14 @@ OUTCOME_SECONDS = 0.2
 """Seconds after which it is reported how calls ended, if no wish leaves before. Longer: a circuit breaker opens late.
 Shorter: more frames."""
 
-# Seconds between two looks of a process that ends whether the runner knows what it is to know. Longer: its end waits
-# for nothing. Shorter: it takes the time of the thread that tells it.
+# A process that ends checks this often, in seconds, whether its report has reached the runner. Longer: it waits for
+# nothing. Shorter: it takes time from the thread that sends the report.
 _LEAVE_LOOK_SECONDS = 0.002
 
 
 class _OneLimit(OneLimit):
-    """``wish``: the next one; ``question``: the number of the last one. The breaker is the server's: ``openings`` and
-    ``is_open`` are of its last answer."""
+    """``wish``: the next one; ``question``: the number of the last one. The server has the breaker: ``openings`` and
+    ``is_open`` are from its last answer."""
 
     is_open = False
 
@@ -71,7 +71,7 @@ class LeaseClient(RemoteLessor[_OneLimit]):
                 self._thread.wake()
 
     def leave(self, seconds: float) -> None:
-        """As ``Lessor``: waits until the runner has answered what it is told."""
+        """As ``Lessor``: waits until the runner has answered the last report."""
         deadline = self._clock.monotonic() + seconds
         with self._lock:
             telling = [one for one in self._limits.values() if one.has_outcomes]
@@ -95,7 +95,7 @@ class LeaseClient(RemoteLessor[_OneLimit]):
             self._failed(one, wish)
 
     def _failed(self, one: _OneLimit, wish: Wish) -> None:
-        """A wish did not leave: what it told is told with the next one."""
+        """A wish was not sent: the next one carries its report."""
         with self._lock:
             one.wish.good += wish.good
             one.wish.bad += wish.bad
@@ -104,15 +104,15 @@ class LeaseClient(RemoteLessor[_OneLimit]):
                 one.wish.probe, one.wish.works = wish.probe, wish.works
 
     def took(self, body: bytes) -> None:
-        """The runner has answered."""
+        """Takes an answer of the runner."""
         granted = granted_decoder.decode(body)
         with self._lock:
             one = next((each for limit, each in self._limits.items() if limit.name == granted.limit), None)
             if one is None:
                 return
             if granted.question != one.question:
-                # A late answer to a wish that was taken for lost. How long it took is unknown, so when its permits
-                # are due is, too: they are not used, and its probe is given back.
+                # A late answer to a wish that was taken for lost. Nothing says how long it took, so nothing says when
+                # its permits are due: they are not used, and its probe is given back.
                 if granted.probe and not one.wish.probe:
                     one.wish.probe, one.wish.works = granted.probe, None
                 return
@@ -136,7 +136,7 @@ class LeaseClient(RemoteLessor[_OneLimit]):
     def _give_up(self, one: _OneLimit) -> None:
         one.question += 1
         if one.waits_since is not None and self._link.received_at < one.waits_since:
-            self._link.close()  # The runner may no longer answer on it. Else it is that of other limits, and reports.
+            self._link.close()  # The runner may no longer answer on it; otherwise other limits and reports need it.
 
     def _unreachable(self, one: _OneLimit) -> WorldError:
         return WorldError(

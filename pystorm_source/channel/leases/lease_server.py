@@ -23,7 +23,8 @@ MOST_ERROR = 200
 
 
 class LeaseServer:
-    """Of the limits in the options. For a second and longer it grants none, since a process before it may have.
+    """Serves the limits in the options. It grants no permits for the first second or longer, because a process before
+    it may have granted some.
 
     ``changed``: called, without the lock held, when a circuit breaker opens, its probe fails, or it closes.
     """
@@ -36,8 +37,8 @@ class LeaseServer:
         self._states = {limit.name: LimitState(limit, breaker(), now) for limit in options.limits.values()}
 
     def answer(self, asker: Hashable, body: bytes) -> bytes:
-        """The answer to an asker's wish; no body: it has left. Raises what decoding a body that is no wish raises, and
-        KeyError for an unknown limit."""
+        """Answers an asker's wish; an empty body means that the asker has left. Raises what decoding raises for an
+        invalid body, and KeyError for an unknown limit."""
         if not body:
             return self._left(asker)
         wish = wish_decoder.decode(body)
@@ -67,7 +68,7 @@ class LeaseServer:
         return encode(granted)
 
     def paused(self) -> dict[str, float]:
-        """Name → seconds for which the service is not called; those that are called are left out."""
+        """Name → seconds until the service is called again; limits that are not paused are left out."""
         with self._lock:
             now = self._clock.monotonic()
             return {
@@ -102,7 +103,7 @@ class LeaseServer:
 
     def _note(self, state: LimitState, wish: Wish, now: float) -> None:
         good, bad = max(0, wish.good), max(0, wish.bad)
-        is_new = wish.openings == state.breaker.openings  # else these calls began before an outage
+        is_new = wish.openings == state.breaker.openings  # otherwise these calls began before an outage
         if (good or bad) and is_new and state.breaker.ended(good, bad, now, wish.error):
             log_opening(wish.limit, state.breaker, now)
         if wish.probe:

@@ -1,4 +1,4 @@
-"""Gets permits from elsewhere for the workers of a task's process: what is common to a driver and a Redis.
+"""Gets permits from another process for the workers of a task's process: what a driver and a Redis have in common.
 
 ::
 
@@ -6,7 +6,7 @@
                ▲         │
                └─ lost ──┴─ no answer for UNREACHABLE_SECONDS ─▶ Permits.refuse()
 
-It asks when calls wait, or will soon. One question about a limit is under way at a time. Times in an answer are the
+It asks when calls wait, or will soon. Each limit has at most one question in flight. Times in an answer are by the
 other side's clock; ``ClockDifference`` says how far that is from this process's.
 
 Threading law: ``want`` and ``ended`` from any thread; what asks, and its connection, belongs to the client's
@@ -29,13 +29,13 @@ UNREACHABLE_SECONDS = 20.0
 without a message. Shorter: a restart, or a driver that pauses, fails tasks."""
 
 MOST_WANTED = 100_000
-"""Permits that are asked for at once. More: a task may ask for what no process can use."""
+"""Permits to ask for at once, at most. More: a task may ask for what no process can use."""
 
 
 class Answer(NamedTuple):
-    """``now``: the clock of the one that answers, in seconds, and so are ``first``, the time of the first permit, and
-    ``again``, before which it is no use to ask; ``number``: of permits. ``sent``, ``came``: this process's clock, when
-    it asked and when the answer was there."""
+    """``now``: the answering side's clock, in seconds; so are ``first``, the time of the first permit, and ``again``,
+    before which asking is useless. ``number``: of permits. ``sent``, ``came``: this process's clock when it asked and
+    when the answer arrived."""
 
     now: float
     first: float
@@ -46,40 +46,40 @@ class Answer(NamedTuple):
 
 
 class OneLimit:
-    """What a lessor knows of the permits of one worker."""
+    """The state of one worker's permits."""
 
     lost_seconds = 1.0
-    """Seconds after which a question without an answer is taken for lost. Longer: calls stand still. Shorter: a busy
-    server is asked twice."""
+    """Seconds after which a question without an answer is taken for lost. Longer: calls wait for nothing. Shorter: a
+    busy server is asked twice."""
 
     def __init__(self, permits: Permits, now: float):
         self.permits = permits
         self.wants = False
         self.again = now
-        """It is no use to ask before."""
+        """Asking before is useless."""
         self.waits_since: float | None = None
         """Since when calls wait without an answer."""
         self.sent: float | None = None
-        """When the question under way has left; None: there is none."""
+        """When the question in flight was sent; None without one."""
         self.asked = 0
-        """Permits that it is about: no answer gives more."""
+        """Permits that it asks for: no answer gives more."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the circuit breaker is open, as far as it is known here."""
+        """Whether the circuit breaker is open, as far as this process knows."""
         raise NotImplementedError
 
     def due(self) -> float:
-        """When its next question leaves; infinity if none is to."""
+        """When its next question should be sent; infinity for never."""
         due = min(self.again if self.wants else NEVER, self.tells_at())
         return due if self.sent is None else max(due, self.sent + self.lost_seconds)
 
     def tells_at(self) -> float:
-        """When the other side is to know how calls have ended, though none waits for a permit."""
+        """When to report how calls have ended, even if none waits for a permit."""
         return NEVER
 
     def is_late(self, now: float) -> bool:
-        """Whether calls have waited too long for an answer; not while asking is no use."""
+        """Whether calls have waited too long for an answer; not while asking is useless."""
         return self.waits_since is not None and now - max(self.waits_since, self.again) > UNREACHABLE_SECONDS
 
 
@@ -89,8 +89,8 @@ One = TypeVar("One", bound=OneLimit)
 class RemoteLessor(Generic[One]):
     """A ``Lessor``, and a part of a client. Subclasses ask a driver or a Redis; they call ``_came`` with each answer.
 
-    They define ``ended``; ``_new``, what is known of a limit at first; ``_ask``, which asks for ``one.asked`` permits,
-    and blocks for some seconds at most; ``_unreachable``, what calls raise.
+    They define ``ended``; ``_new``, the initial state of a limit; ``_ask``, which asks for ``one.asked`` permits and
+    blocks for some seconds at most; ``_unreachable``, the error that calls raise.
     """
 
     ahead = True
@@ -126,10 +126,10 @@ class RemoteLessor(Generic[One]):
         return one is not None and one.is_open
 
     def leave(self, seconds: float) -> None:
-        """As ``Lessor``: no other process is told anything."""
+        """As ``Lessor``: there is no other process to report to."""
 
     def _of(self, permits: Permits) -> One:
-        """With the lock held. A worker that has taken the place of another one takes its limits, too."""
+        """With the lock held. A worker that replaces another one takes over its limits."""
         one = self._limits.get(permits.limit)
         if one is None:
             one = self._limits[permits.limit] = self._new(permits, self._clock.monotonic())
@@ -151,7 +151,7 @@ class RemoteLessor(Generic[One]):
             limits = list(self._limits.values())
         for one in limits:
             with self._lock:
-                # Order: with the lock held, or a call that begins to wait meanwhile is not asked for.
+                # Order: with the lock held, or a call that begins to wait in between is not asked for.
                 wanted = one.permits.wanted() if one.wants else 0
                 now = self._clock.monotonic()
                 if one.wants and not wanted:
@@ -163,7 +163,7 @@ class RemoteLessor(Generic[One]):
             self._ask(one)
 
     def _refuse_late(self) -> None:
-        """Calls that have waited for too long raise an error, whether a question has left or not."""
+        """Calls that have waited too long raise an error, whether a question was sent or not."""
         with self._lock:
             now = self._clock.monotonic()
             late = [one for one in self._limits.values() if one.is_late(now)]
@@ -174,7 +174,7 @@ class RemoteLessor(Generic[One]):
             one.permits.refuse(self._unreachable(one))
 
     def _give_up(self, one: One) -> None:
-        """With the lock held: its calls raise; a later answer is to an old question."""
+        """With the lock held: its calls raise; a later answer belongs to an old question."""
 
     def _here(self, answer: Answer, apart: float) -> tuple[Slots, float]:
         """With the lock held: an answer's permits, and when to ask again, by this process's clock."""
@@ -182,16 +182,16 @@ class RemoteLessor(Generic[One]):
         return Slots(answer.first - ahead, answer.number, apart), answer.again - ahead
 
     def _came(self, one: One, slots: Slots, again: float, probe: int = 0) -> None:
-        """Permits have come, or it was said that there are none: times are this process's."""
+        """Takes an answer, with permits or without; its times are by this process's clock."""
         with self._lock:
             one.sent = None
             one.again = again
             if slots.number:
-                # Not for each permit that comes within the horizon: to ask takes the time of some calls.
+                # Not for each permit within the horizon: asking takes the time of some calls.
                 one.again = max(again, slots.at(slots.number - 1) - AHEAD_SECONDS)
                 one.wants, one.waits_since = False, None
             elif one.waits_since is not None:
-                one.waits_since = self._clock.monotonic()  # it is there, and has none to give
+                one.waits_since = self._clock.monotonic()  # the other side answers, but has no permits
             permits = one.permits
         if slots.number:
             permits.granted(slots, probe)

@@ -1,4 +1,4 @@
-"""What a task and the process that gives permits say to each other: JSON. Pure."""
+"""The messages between a task and the process that gives permits: JSON. Pure."""
 
 import msgspec
 
@@ -7,9 +7,9 @@ from pystorm_source.types.json_values import JsonDecoder, utf8_json
 
 class Wish(msgspec.Struct, omit_defaults=True):
     """``limit``: its name. ``wanted``: permits. ``good``, ``bad``: calls that have ended since the last wish;
-    ``error``: of one of them. ``probe``: the number of a probe that has ended, 0: none; ``works``: how it ended, None:
-    it was not made. ``openings``: of the circuit breaker, as far as the task knew when these calls ended. ``question``:
-    the task's number of this wish."""
+    ``error``: of one of them. ``probe``: the number of a probe that has ended, 0 for none; ``works``: whether it
+    succeeded, None if it was not made. ``openings``: of the circuit breaker, as far as the task knew when these calls
+    ended. ``question``: the task's number for this wish."""
 
     limit: str
     wanted: int = 0
@@ -23,10 +23,10 @@ class Wish(msgspec.Struct, omit_defaults=True):
 
 
 class Granted(msgspec.Struct, omit_defaults=True):
-    """``now``: the sender's clock, in seconds, and so are the other times. ``first``, ``count``, ``apart``: permits;
-    ``again``: it is no use to ask before; ``probe``: the number of the probe that is the permit, 0: none; ``paused``:
-    seconds for which the service is not called; ``openings``: how often the circuit breaker has opened; ``question``:
-    the number of the wish that is answered."""
+    """``now``: the sender's clock, in seconds; the other times are by it, too. ``first``, ``count``, ``apart``:
+    permits; ``again``: asking before is useless; ``probe``: the number of the probe that the permit is for, 0 for none;
+    ``paused``: seconds for which the service will not be called; ``openings``: how often the circuit breaker has
+    opened; ``question``: the number of the wish that is answered."""
 
     limit: str
     now: float

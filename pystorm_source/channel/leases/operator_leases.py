@@ -1,7 +1,7 @@
-"""Permits for operators: the process that called ``apply`` gives them, for as long as it lives.
+"""Permits for operators: the process that called ``apply`` gives them as long as it lives.
 
-Operators of one topology have their limits together, whichever query they are in: ``apply`` in each call of
-``foreachBatch`` must not begin anew.
+Operators of one topology share their limits, even across queries, so that ``apply`` in each call of ``foreachBatch``
+does not start over.
 
 Threading law: any thread calls it.
 """
@@ -25,7 +25,7 @@ _lock = Lock()
 
 
 def endpoint_of(topology: str, options: EngineOptions, master: str, host: str = "", port: int = 0) -> ReportEndpoint:
-    """Where the tasks of its operators get permits. ``master``: Spark's, which tells whether they run on this machine;
+    """Where the tasks of its operators get permits. ``master``: Spark's, which says whether they run on this machine;
     ``host``, ``port``: options feedback.host and feedback.port.
 
     Raises WorldError if this process cannot listen.

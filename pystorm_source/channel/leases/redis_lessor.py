@@ -1,6 +1,6 @@
-"""Gets permits from a Redis, where all queries that name it share a limit.
+"""Gets permits from a Redis; all queries that name it share a limit.
 
-The circuit breaker is this process's own. A permit is lost, and none is used twice, if an answer is lost.
+Each process has its own circuit breaker. If an answer is lost, its permits are lost, too; none is used twice.
 """
 
 import logging
@@ -25,14 +25,14 @@ from pystorm_source.options.redis_url import shown_url
 logger = logging.getLogger("pystorm.worker")
 
 RETRY_SECONDS = 0.5
-"""Seconds from one attempt to reach Redis to the next. Longer: calls stand still when it is there again. Shorter: all
+"""Seconds from one attempt to reach Redis to the next. Longer: calls wait although it is available again. Shorter: all
 tasks call a server that is just starting."""
 
 _FOR_GOOD = ("AuthenticationError", "AuthenticationWrongNumberOfArgsError", "NoPermissionError")
 
 
 class RedisPlace(NamedTuple):
-    """What a lessor depends on, as in the options."""
+    """The options that the permits depend on."""
 
     url: str
     prefix: str
@@ -44,8 +44,8 @@ class RedisPlace(NamedTuple):
 
 
 class _OneLimit(OneLimit):
-    """``leases``: the last time and the number of permits of each that is not over. ``error``: of the last attempt that
-    had no answer."""
+    """``leases``: the last time and the number of permits of each open lease. ``error``: of the last attempt that had
+    no answer."""
 
     lost_seconds = RETRY_SECONDS
 
@@ -62,16 +62,16 @@ class _OneLimit(OneLimit):
 
     @property
     def is_refused(self) -> bool:
-        """Whether it is no use to ask again."""
+        """Whether asking again is useless."""
         return type(self.error).__name__ in _FOR_GOOD
 
     def is_late(self, now: float) -> bool:
         if self.waits_since is not None and self.sent is not None and self.is_refused:
-            return self.waits_since <= self.sent  # else they were not asked for yet
+            return self.waits_since <= self.sent  # otherwise the question was sent before they waited
         return super().is_late(now)
 
     def held(self, now: float) -> int:
-        """Permits of its leases that are not over."""
+        """Permits of its open leases."""
         while self.leases and self.leases[0][0] < now:
             self.leases.popleft()
         return sum(number for _, number in self.leases)
@@ -117,7 +117,7 @@ class RedisLessor(RemoteLessor[_OneLimit]):
             return
         try:
             answer = self._schedule.lease(permits.limit, 1 if verdict.probe else one.asked, held)
-        except Exception as error:  # of whatever kind: without this thread calls would wait for ever
+        except Exception as error:  # of any kind: without this thread calls would wait forever
             logger.debug("limit %r: Redis gives no permits: %s", permits.limit.name, said(error))
             with self._lock:
                 one.error, one.sent = error, self._clock.monotonic()
@@ -129,7 +129,7 @@ class RedisLessor(RemoteLessor[_OneLimit]):
                 one.leases.append((slots.at(slots.number - 1), slots.number))
                 if not one.breaker.is_closed and verdict.probe:
                     probe = one.breaker.probes(slots.first)
-                elif not one.breaker.is_closed:  # it has opened meanwhile: the permits are lost
+                elif not one.breaker.is_closed:  # it has opened since: the permits are lost
                     slots = slots._replace(number=0)
         self._came(one, slots, again, probe)
 
@@ -150,7 +150,7 @@ _lessors = ServerClients(RedisLessor)
 
 
 def redis_lessor(options: EngineOptions) -> RedisLessor:
-    """That of this process. Called by the thread that runs the tasks; those not used for longest are closed. Raises
+    """Returns this process's. Called by the thread that runs the tasks; closes those not used for longest. Raises
     OptionError if the package redis is missing here."""
     place = RedisPlace(
         options.rate_limit_redis,

@@ -1,15 +1,15 @@
-"""The schedules of limits in a Redis: for each a small state, which one script reads and advances at once.
+"""The schedules of limits in a Redis: each is a small state, which one script reads and advances atomically.
 
 ::
 
     PREFIX:{api}          run    of the server that has the state: another one may lack permits that were given
-                          since  when the state began: it gives none for a while, as an earlier one may have
+                          since  when the state began: it gives none for a while, because an earlier one may have
                           next   the time of the next free permit
-                          apart  from one permit to the next, as the last task to get some wanted them
+                          apart  from one permit to the next, as asked by the last task that got some
     PREFIX:{api}:tasks    the processes that want permits, and when each asked last
 
-Times are Redis' own, in microseconds since 1970. A server that was started again, or took the place of another one, has
-another ``run``, so what it knows may be old, and is not used.
+Times are by the clock of Redis, in microseconds since 1970. A server that was restarted, or replaced another one, has
+another ``run``: its state may be old and is not used.
 
 Threading law: one thread at a time.
 """
@@ -31,15 +31,15 @@ from pystorm_source.options.redis_url import KEY, refused_url, shown_url
 
 DEADLINE_SECONDS = 2.0
 """Seconds to connect, and seconds for an answer, unless the URL says otherwise (``?socket_timeout=5``). Their sum
-bounds all of one lease. Longer: a silent server is noticed late. Shorter: a busy one is taken for dead."""
+bounds a complete lease. Longer: a silent server is noticed late. Shorter: a busy one is taken for dead."""
 
 KEPT_SECONDS = 30 * 86_400.0
-"""Seconds after which the state of a limit that no task uses is gone; longer than the period of any limit. Longer: old
-ones lie about. Shorter: a job that runs seldom waits for a new start."""
+"""Seconds after which the state of an unused limit is deleted; longer than the period of any limit. Longer: old states
+pile up. Shorter: a job that runs seldom waits for a new start."""
 
 SET_SECONDS = 1.0
-"""Seconds by which the clock of Redis may be set back before the state begins anew. Longer: calls stand still for so
-long. Shorter: each correction costs a new start, which for a limit of an hour is an hour."""
+"""If the clock of Redis is set back by more than these seconds, the state starts over. Longer: calls wait that long.
+Shorter: each correction costs a new start, which for a limit of an hour takes an hour."""
 
 _MICRO = 1_000_000
 
@@ -91,9 +91,9 @@ _DIGEST = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
 class RedisSchedule:
-    """``task``: names the process among those that ask. Connects when it is first asked.
+    """``task``: names the process among those that ask. Connects at the first question.
 
-    Raises OptionError if the package redis is missing, or does not know what the URL says.
+    Raises OptionError if the package redis is missing, or does not understand the URL.
     """
 
     def __init__(self, url: str, prefix: str, task: str, clock: Clock):
@@ -120,7 +120,7 @@ class RedisSchedule:
             self.close()
             if not was_open:
                 raise
-        try:  # that a connection was closed while it was idle shows when it is used
+        try:  # a connection that was closed while it was idle fails at its next use
             with self._cut_off.within(self._longest):
                 return self._ask(limit, wanted, held)
         except Exception:
@@ -133,11 +133,11 @@ class RedisSchedule:
         self._woken.clear()
 
     def wake(self) -> None:
-        """Any thread."""
+        """Callable from any thread."""
         self._woken.set()
 
     def close(self) -> None:
-        """Closes the connection; the next ``lease`` opens another one. In a forked process: its copy alone."""
+        """Closes the connection; the next ``lease`` opens another one. In a forked process, closes only its copy."""
         self._is_open = False
         with suppress(Exception):
             self._connection.disconnect()
@@ -178,11 +178,11 @@ def _is_answer(found: Any, wanted: int) -> bool:
 
 
 def connection_to(url: str) -> Any:
-    """A connection that is not open yet. Raises OptionError if the package redis is missing, or does not know what the
-    URL says."""
+    """Returns a connection that is not open yet. Raises OptionError if the package redis is missing, or does not
+    understand the URL."""
     redis = package("redis", KEY, "redis")
     deadlines = {"socket_timeout": DEADLINE_SECONDS, "socket_connect_timeout": DEADLINE_SECONDS}
     try:
         return redis.ConnectionPool.from_url(url, retry=None, **deadlines).make_connection()
-    except (TypeError, ValueError, redis.RedisError):  # whose text may quote a part of the password
+    except (TypeError, ValueError, redis.RedisError):  # their texts may quote a part of the password
         raise refused_url(url, "has a part that the package redis does not know") from None

@@ -18,15 +18,15 @@ from pystorm_source.limits.worker_limits import breaker_of, shares
 from pystorm_source.options import EngineOptions
 from pystorm_source.worker.worker import Worker
 
-_MOST_SHARES = 8  # Of so many queries; as idle workers.
+_MOST_SHARES = 8  # Queries whose shares are kept, as many as idle workers.
 
 _shares: OrderedDict[tuple[object, ...], LocalLessor] = OrderedDict()
-# A forked process has a part of its own, and a thread of its parent may have held a lock of this one's.
+# A forked process gets its own part, and a thread of its parent may have held a lock of these.
 os.register_at_fork(after_in_child=_shares.clear)
 
 
 class LeasePlace(NamedTuple):
-    """A ``PermitPlace``. ``run``: of the query. ``runner``: that gives permits; None: a Redis or a share does."""
+    """A ``PermitPlace``. ``run``: of the query. ``runner``: gives the permits; None if a Redis or a share does."""
 
     run: str
     runner: Runner | None
@@ -41,10 +41,10 @@ class LeasePlace(NamedTuple):
 
 
 def lease(worker: Worker, run: str, endpoint: ReportEndpoint | None) -> None:
-    """The worker, if it has limits, gets permits in this run of a query: from a Redis, a fixed share of its own, or
-    from the process that ``endpoint`` leads to; and so do its child processes.
+    """Gives a worker with limits, and its child processes, a source of permits for this run of a query: a Redis, a
+    fixed share, or the process at ``endpoint``.
 
-    Raises WorldError if there is none, OptionError if the package redis is missing here.
+    Raises WorldError without such a process, OptionError if the package redis is missing here.
     """
     options = worker.plan.options
     if not worker.limits:
@@ -54,7 +54,7 @@ def lease(worker: Worker, run: str, endpoint: ReportEndpoint | None) -> None:
 
 
 def _share(options: EngineOptions, run: str, parts: Mapping[str, int]) -> Lessor:
-    """One of this process, whose tasks run one after the other, or are those of one worker."""
+    """A share of this process, whose tasks run one after the other, or belong to one worker."""
     rates = options.rate_limit if isinstance(options.rate_limit, str) else repr(options.rate_limit)
     tasks = options.rate_limit_tasks or 1
     key = (run, rates, tasks, tuple(parts.items()))

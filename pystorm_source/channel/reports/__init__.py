@@ -1,3 +1,3 @@
-"""The way back from a task to the driver: a task's report, its sending and its receipt; and questions back."""
+"""From a task back to the driver: a task's report, its sending and its receipt; and the driver's questions to tasks."""
 
 __all__: list[str] = []

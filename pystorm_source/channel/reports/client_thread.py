@@ -1,6 +1,6 @@
-"""A client's thread: it waits for what comes on its line, and lets each part of the client take its turn.
+"""A client's thread: it waits for input on its line and gives each part of the client its turn.
 
-A part that raises rests for a moment, and holds up no other part.
+A part that raises rests for a moment and delays no other part.
 
 Threading law: ``wake`` with ``lock`` held and ``close`` from any thread; the line belongs to this thread.
 """
@@ -14,13 +14,13 @@ from pystorm_source.clock import Clock
 logger = logging.getLogger("pystorm.source")
 
 NEVER = float("inf")
-# Seconds without a turn after an unexpected error. Longer: calls stand still. Shorter: the thread does nothing else.
+# Seconds without a turn after an unexpected error. Longer: calls wait. Shorter: the thread does nothing else.
 _BREATH_SECONDS = 1.0
 
 
 class Line(Protocol):
     """The way to a server. ``look``: waits at most so long for ``wake``, which any thread may call, or for the server;
-    ``close``: what is sent next opens it again; ``end``: for good."""
+    ``close``: the next send opens it again; ``end``: closes it for good."""
 
     def look(self, seconds: float | None) -> object: ...
     def wake(self) -> None: ...
@@ -36,7 +36,7 @@ class Part(Protocol):
 
 
 class ClientThread:
-    """``parts``: in the order of their turns. The thread starts when it is first woken."""
+    """``parts``: in the order of their turns. The first ``wake`` starts the thread."""
 
     def __init__(self, name: str, line: Line, clock: Clock):
         self.lock = Lock()
@@ -51,7 +51,8 @@ class ClientThread:
         """The parts that raised in their last turn → when each may have the next one."""
 
     def wake(self) -> bool:
-        """With the lock held: the parts get a turn soon. False if no thread can be started; the next call tries again.
+        """Gives the parts a turn soon; the lock must be held. False if no thread can be started; the next call tries
+        again.
 
         Raises nothing.
         """
@@ -59,7 +60,7 @@ class ClientThread:
             thread = Thread(target=self._run, name=self._name, daemon=True)
             try:
                 thread.start()
-            except RuntimeError as error:  # this process may have no more of them, or the interpreter ends
+            except RuntimeError as error:  # this process may start no more threads, or the interpreter ends
                 logger.debug("%s: %s", self._name, error)
                 return False
             self._thread = thread
@@ -69,7 +70,7 @@ class ClientThread:
         return True
 
     def close(self) -> None:
-        """Non-blocking: ends, after what is due."""
+        """Ends the thread after all that is due, without blocking."""
         with self.lock:
             self._closed = True
             if not self.wake():
@@ -83,9 +84,9 @@ class ClientThread:
                 if self._closed and due > now:
                     break
             try:
-                # Order: looked at before each turn; what is sent on a connection that was closed meanwhile is lost.
+                # Order: look before each turn, because what is sent on a closed connection is lost.
                 self.line.look(None if due == NEVER else max(0.0, due - now))
-            except Exception:  # of whatever kind: without this thread calls would wait for ever
+            except Exception:  # of any kind: without this thread calls would wait forever
                 logger.warning("%s: what has come is not understood", self._name, exc_info=True)
                 self.line.close()
                 self.clock.sleep(_BREATH_SECONDS)
@@ -101,7 +102,7 @@ class ClientThread:
             return
         try:
             part.turn()
-        except Exception:  # of whatever kind, and often the same one in each turn
+        except Exception:  # of any kind, and often the same one in each turn
             level = logging.DEBUG if part in self._rests else logging.WARNING
             logger.log(level, "%s: a turn of %s has failed", self._name, type(part).__name__, exc_info=True)
             self._rests[part] = self.clock.monotonic() + _BREATH_SECONDS

@@ -1,17 +1,16 @@
-"""Receives frames of tasks in one thread, which sleeps while nothing comes. It trusts no client.
+"""Receives frames of tasks in one thread, which sleeps while nothing arrives. It trusts no client.
 
-Each connection stands in one of three queues, ordered by deadline::
+Each connection is in one of three queues, ordered by deadline::
 
     accepted ──▶ unauthenticated ──first valid frame──▶ idle ◀──frame ends─── sending
                         │                                │ └──frame begins──▶    │
                         ▼                                ▼                       ▼
                   closed: too late, too many connections, an invalid frame, end of stream
 
-If there are too many unauthenticated connections, the oldest is closed for a newer one: silent connections keep no task
-out. If there are too many connections at all, an unauthenticated one that has had the time to say hello is closed, else
-the one that was idle longest. Data that comes faster than the
-thread may work waits in the kernel, and then with its sender. Clients can cost this process a share of one core and a
-bounded amount of memory, and no more.
+With too many unauthenticated connections, a new one closes the oldest, so silent connections keep no task out. With too
+many connections in total, an unauthenticated one that has had the time to say hello is closed; if there is no such
+connection, the one idle for longest is closed. Data that arrives faster than the thread may work waits in the kernel,
+and then at its sender. Clients cost this process at most a share of one core and a bounded amount of memory.
 """
 
 import logging
@@ -42,7 +41,7 @@ from pystorm_source.clock import Clock, processor_seconds
 
 logger = logging.getLogger("pystorm.source")
 
-# Bytes read at once. Too large: one client holds the thread. Too small: a system call for every few bytes.
+# Bytes read at once. Too large: one client keeps the thread busy. Too small: a system call for every few bytes.
 _CHUNK = 16 * 1024
 # Connections accepted in one round. Too large: a flood of them keeps reports waiting. Too small: a round for each.
 _ACCEPTED_AT_ONCE = 16
@@ -51,7 +50,7 @@ _MOST_CONNECTIONS = 4096
 
 
 def _connections() -> int:
-    """A quarter of the process's file descriptors: the others are for its main work."""
+    """A quarter of the process's file descriptors: its main work needs the others."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_CONNECTIONS if allowed < 0 else max(16, min(_MOST_CONNECTIONS, allowed // 4))
 
@@ -59,7 +58,7 @@ def _connections() -> int:
 @dataclass(frozen=True)
 class ServerLimits:
     """Limits for clients. Seconds: to the first valid frame, from a frame's begin to its end, between two frames.
-    ``hello_seconds``: for which a connection without a frame is worth as much as an idle one of a task.
+    ``hello_seconds``: for this long, a connection without a frame is worth as much as an idle one of a task.
 
     ``share``: of one processor that the thread may use in the long run; ``burst``: seconds of work that it may do at
     once after a rest.
@@ -87,7 +86,7 @@ class _Connection:
         self.line = line
         self.bytes_left = bytes_left
         self.nonce = b""
-        """For what is sent to it; empty before its hello."""
+        """For frames to it; empty before its hello."""
         self.sent = 0
         """Frames."""
         self.leases = False
@@ -114,8 +113,8 @@ class _Deadlines(OrderedDict[_Connection, float]):
 class ConnectionLoop:
     """The loop of a ReportServer's thread: ``arrived`` gets valid reports, ``drop`` the reasons of refused ones.
 
-    ``ask_at``: where questions come from, None for none. ``leases``: answers a wish for permits, of an asker that it
-    tells from others, and gets an empty one when the asker has gone; None: there are none.
+    ``ask_at``: where questions come from, None for nowhere. ``leases``: answers an asker's wish for permits, and gets
+    an empty wish when the asker has left; None without permits.
     """
 
     def __init__(
@@ -154,12 +153,12 @@ class ConnectionLoop:
             self._questions = Questions(ask_at, self._selector, self._ask_all)
 
     def wake(self) -> None:
-        """Any thread: lets it look at ``closing``."""
+        """Makes the loop look at ``closing``. Callable from any thread."""
         with suppress(OSError):
             self._waker.send(b"!")
 
     def refuse(self) -> None:
-        """Any thread: lets it accept the connections that wait, and close the listener."""
+        """Makes the loop accept the waiting connections and close the listener. Callable from any thread."""
         self._refusing = True
         self.wake()
 
@@ -171,7 +170,7 @@ class ConnectionLoop:
             self._listener.close()
 
     def run(self) -> None:
-        """Until ``closing`` is set. Raises nothing."""
+        """Runs until ``closing`` is set. Raises nothing."""
         try:
             while not self._closing.is_set():
                 ready = self._selector.select(self._seconds_left())
@@ -190,7 +189,7 @@ class ConnectionLoop:
             self._close_all()
 
     def _seconds_left(self) -> float | None:
-        """Seconds to the first deadline, None if there is no connection."""
+        """Seconds to the first deadline, None without connections."""
         deadlines = [line[line.first()] for line in self._lines() if line]
         return max(0.0, min(deadlines) - self._clock.monotonic()) if deadlines else None
 
@@ -200,7 +199,8 @@ class ConnectionLoop:
     def _rest(self, worked: float) -> None:
         """Rests after so many seconds of work, long enough to keep to the thread's share of a processor.
 
-        They are seconds of a processor: on a busy machine the thread waits for one, and is not to rest for that, too.
+        They are processor seconds: on a busy machine the thread also waits for a processor, and must not rest for that,
+        too.
         """
         now = self._clock.monotonic()
         earned = (now - self._worked) * self._limits.share
@@ -216,7 +216,7 @@ class ConnectionLoop:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError:
-                # No file descriptor is left, or no memory: the listener stays ready, and others may give some back.
+                # No file descriptor or memory is left: the listener stays ready, and others may free some.
                 self._drop("no room")
                 self._credit = -self._limits.burst
                 return
@@ -276,7 +276,7 @@ class ConnectionLoop:
             self._sending.enter(connection, self._clock.monotonic())
 
     def _take(self, connection: _Connection, body: bytes) -> None:
-        """The body of a valid frame."""
+        """Handles the body of a valid frame."""
         if body.startswith(HELLO):
             if not connection.nonce and len(body) == len(HELLO) + NONCE_BYTES:
                 connection.nonce = body[len(HELLO) :]
@@ -303,17 +303,17 @@ class ConnectionLoop:
         return [connection for line in self._lines() for connection in line if self._send(connection, ASK)]
 
     def _send(self, connection: _Connection, body: bytes) -> bool:
-        """Whether it was sent. Nothing waits for a client that does not read."""
+        """Returns whether it was sent. Never waits for a client that does not read."""
         if not connection.nonce:
             return False
         whole = frame(self._token, connection.nonce, connection.sent, body)
         try:
             sent = connection.socket.send(whole)
-        except OSError:  # what was sent before waits to be read: it will answer to that, or it is gone
+        except OSError:  # earlier frames wait to be read: it will answer those, or it is gone
             return False
         connection.sent += 1
         if sent < len(whole):
-            connection.nonce = b""  # what follows would be none of its frames
+            connection.nonce = b""  # anything after a part of a frame would be refused
         return sent == len(whole)
 
     def _after_frame(self, connection: _Connection) -> None:

@@ -1,4 +1,4 @@
-"""The address at which the runner listens for reports, and by which tasks find it."""
+"""The address where the runner listens for reports and where tasks find it."""
 
 import os
 import subprocess
@@ -36,11 +36,11 @@ class ReportEndpoint:
     port: int
     token: bytes = field(repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # short, as every partition of a micro-batch carries one
+    def __reduce__(self) -> tuple[Any, ...]:  # short, because every partition of a micro-batch carries one
         return ReportEndpoint, (self.host, self.port, self.token)
 
     def runner_of(self, task: Any) -> Runner | None:
-        """As ``runner``, for a task's context, None for none."""
+        """As ``runner``, for a task's context; None without one."""
         return self.runner(task.getLocalProperty(DRIVER_HOST) if task is not None else None)
 
     def runner(self, driver_host: str | None) -> Runner | None:
@@ -83,7 +83,7 @@ def masters_of(command: Sequence[str]) -> list[str]:
 
 
 def speculation_of(command: Sequence[str]) -> str:
-    """``spark.speculation`` as a command line of Spark sets it last; empty if it does not."""
+    """The last value of ``spark.speculation`` in a command line of Spark; empty if it is not set."""
     return ["", *_settings(command, "spark.speculation")][-1]
 
 
@@ -94,7 +94,7 @@ def _settings(command: Sequence[str], key: str) -> list[str]:
 
 
 def in_runner() -> bool:
-    """Whether this is the process on the driver in which Spark plans a streaming query."""
+    """Whether this is the process on the driver that plans a streaming query for Spark."""
     return any("python_streaming_source_runner" in argument for argument in sys.orig_argv)
 
 

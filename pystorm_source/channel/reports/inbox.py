@@ -1,4 +1,4 @@
-"""Reports that have arrived and were not taken yet: bounded, the newest kept."""
+"""Reports that have arrived and were not taken yet: a bounded queue that keeps the newest."""
 
 from collections import deque
 from threading import Lock
@@ -23,7 +23,7 @@ class ReportInbox:
         self._bytes = 0
 
     def put(self, report: TaskReport, size: int) -> int:
-        """Keeps a report of ``size`` bytes; returns how many older ones went for it."""
+        """Keeps a report of ``size`` bytes; returns how many older ones it displaced."""
         lost = 0
         with self._lock:
             self._kept.append((size, report))
@@ -34,7 +34,7 @@ class ReportInbox:
         return lost
 
     def take(self) -> list[TaskReport]:
-        """All that came since the last call, oldest first."""
+        """Returns all reports since the last call, oldest first."""
         with self._lock:
             taken, self._kept, self._bytes = self._kept, deque(), 0
         return [report for _, report in taken]

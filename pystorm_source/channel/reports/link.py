@@ -1,4 +1,4 @@
-"""The way of a task's process to one runner: a connection, opened if there is none, and growing pauses after failures.
+"""A task process's connection to one runner: opened when needed, with growing pauses after failures.
 
 Threading law: ``wake`` and ``is_open`` from any thread, the rest belongs to the client's.
 """
@@ -30,8 +30,8 @@ logger = logging.getLogger("pystorm.source")
 
 # Seconds to connect, and to send. Too large: reports queue up behind a dead driver. Too small: slow networks lose some.
 _DEADLINE_SECONDS = 2.0
-# Seconds until the next attempt, and up to how many that doubles. Too large: reports stay out after a short outage. Too
-# small: every process of a cluster calls a driver that is down.
+# Seconds until the next attempt; they double up to the second value. Too large: reports stay out after a short outage.
+# Too small: every process of a cluster calls a driver that is down.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 # A firewall drops idle connections, often after minutes; a dead driver is noticed within two.
@@ -42,8 +42,8 @@ _CHUNK = 4096
 
 
 class Link:
-    """Its owner sets ``answer``: what to send if the runner asks. ``took``: gets the permits that the
-    runner sends."""
+    """Its owner sets ``answer``: what to send if the runner asks; and ``took``, which gets the permits that the runner
+    sends."""
 
     answer: Callable[[], bytes]
     took: Callable[[bytes], None]
@@ -53,7 +53,7 @@ class Link:
         self.longest_pause = _LONGEST_PAUSE
         """Seconds from one attempt to connect to the next, at most."""
         self.received_at = clock.monotonic()
-        """When the runner has last sent something valid."""
+        """When the runner last sent something valid."""
         self._clock = clock
         self._socket: socket.socket | None = None
         self._nonce = b""
@@ -62,7 +62,7 @@ class Link:
         self._requests: FrameReader | None = None
         self._pause = 0.0
         self._failed_at = 0.0
-        # Without state of its own in the kernel, which a forked process would share.
+        # A poll selector has no kernel state that a forked process would share.
         self._selector: selectors.BaseSelector = selectors.PollSelector()
         self._woken, self._waker = socket.socketpair()
         for own in (self._woken, self._waker):
@@ -75,13 +75,13 @@ class Link:
         return self._socket is not None
 
     def wake(self) -> None:
-        """Ends a ``look``, the running one or else the next."""
+        """Ends a running ``look``, or the next one."""
         with suppress(OSError):
             self._waker.send(b"!")
 
     def look(self, seconds: float | None) -> bool:
-        """Waits at most so long for ``wake`` or the runner, whose question it answers; notes if it has closed. Returns
-        whether there was something."""
+        """Waits at most so long for ``wake`` or the runner; answers the runner's question and notes if it has closed.
+        Returns whether anything happened."""
         ready = self._selector.select(seconds)
         for key, _ in ready:
             if key.fileobj is self._woken:
@@ -91,7 +91,7 @@ class Link:
         return bool(ready)
 
     def send(self, body: bytes) -> bool:
-        """Blocking, for some seconds at most. Whether the body has left for the runner."""
+        """Sends a body and returns whether it was sent. Blocks for some seconds at most."""
         return self._attempt(body)
 
     def refresh(self) -> bool:
@@ -106,7 +106,7 @@ class Link:
                 self._open()
             if body is not None:
                 self._write(body)
-        except (OSError, FrameRefused, ValueError) as error:  # ValueError: of a host that cannot be a name
+        except (OSError, FrameRefused, ValueError) as error:  # ValueError: the host cannot be a name
             self.close()
             self._pause = min(self.longest_pause, 2 * self._pause or _FIRST_PAUSE)
             self._failed_at = self._clock.monotonic()
@@ -130,7 +130,7 @@ class Link:
             own.close()
 
     def _receive(self) -> None:
-        """What the runner has sent: questions, or the end of the connection."""
+        """Receives questions, permits, or the end of the connection."""
         assert self._socket is not None and self._requests is not None
         try:
             data = self._socket.recv(_CHUNK)
@@ -152,7 +152,7 @@ class Link:
         deadline = self._clock.monotonic() + _DEADLINE_SECONDS
         self._socket = socket.create_connection(self.runner[:2], timeout=_DEADLINE_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Else a connection that a gateway has forgotten would swallow reports for a quarter of an hour.
+        # Otherwise a connection that a gateway has forgotten would swallow reports for a quarter of an hour.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEP_ALIVE.items():
             if hasattr(socket, name):

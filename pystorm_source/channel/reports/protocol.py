@@ -12,12 +12,12 @@
 
     mac = HMAC-SHA256(token, nonce + sequence (8 bytes, big-endian) + body)
 
-Both sides count the frames of a direction, from 0; the number is in the mac, not on the wire. So a frame is taken at
-one place of one connection only: replayed, reordered or left out, its mac is wrong, and so is that of every later one.
-The body is not looked at before its mac is right.
+Both sides count the frames of a direction, from 0; the number is in the mac, not on the wire. So a frame is valid at
+one place of one connection only: replaying, reordering or dropping a frame makes every mac from there on wrong. No body
+is read before its mac is checked.
 
-The nonce of the runner's frames is the task's: random, in its hello. So no listener that has recorded a runner can make
-a task answer, and no frame of one direction is one of the other.
+The runner's frames use a random nonce from the task's hello. So a listener that has recorded a runner cannot make a
+task answer, and a frame of one direction is invalid in the other.
 
 The first byte of a task's body tells what it is: ``{`` a report (JSON), ``h`` a hello (and the nonce), ``s`` an answer
 (and JSON), ``l`` a wish for permits (and JSON).
@@ -37,9 +37,9 @@ MOST_BODY = 64 * 1024
 reported."""
 
 HELLO, ANSWER, LEASE = b"h", b"s", b"l"
-"""How the bodies of a task begin that are no report; LEASE also the runner's answer to one."""
+"""The first byte of a task's body that is not a report; LEASE also begins the runner's answer to one."""
 ASK = b"stacks"
-"""The body of a runner's frame. It stands for nothing else."""
+"""The body of a runner's frame. It has no other meaning."""
 MOST_ASK = 1024
 """Bytes of the body of a runner's frame. Too large: a runner may fill a task's memory. Too small: the answer to a wish
 for permits, with the name of its limit, is not taken."""
@@ -49,13 +49,13 @@ _HEAD = struct.Struct(f"!I{_MAC_BYTES}s")
 _SEQUENCE = struct.Struct("!Q")
 MOST_FRAME = _HEAD.size + MOST_BODY
 
-# OpenSSL has locks of its own: a process that is forked while another thread holds one never signs a frame.
+# OpenSSL has internal locks: a process forked while another thread holds one could never sign a frame.
 _signing = Lock()
 os.register_at_fork(before=_signing.acquire, after_in_parent=_signing.release, after_in_child=_signing.release)
 
 
 class FrameRefused(Exception):
-    """The received bytes are no frame of this connection; ``reason`` says why. No later bytes can be one."""
+    """The received bytes are not a frame of this connection; ``reason`` says why. No later bytes can be one."""
 
     def __init__(self, reason: str):
         super().__init__(reason)
@@ -68,7 +68,7 @@ def greeting(nonce: bytes) -> bytes:
 
 
 def nonce_of(greeted: bytes) -> bytes:
-    """The nonce of a greeting. Raises FrameRefused if the bytes are no greeting."""
+    """The nonce of a greeting. Raises FrameRefused if the bytes are not a greeting."""
     if len(greeted) != GREETING_BYTES or not greeted.startswith(MAGIC):
         raise FrameRefused("no greeting")
     return greeted[len(MAGIC) :]
@@ -92,7 +92,7 @@ def _mac(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
 
 
 class FrameReader:
-    """Takes the frames of one direction out of its bytes, however they are cut. Holds less than one frame.
+    """Extracts the frames of one direction from its bytes, in pieces of any size. Keeps less than one frame.
 
     ``most``: bytes of a body.
     """
@@ -103,15 +103,15 @@ class FrameReader:
         self._most = most
         self._kept = bytearray()
         self.frames = 0
-        """How many were right."""
+        """How many were valid."""
 
     @property
     def in_frame(self) -> bool:
-        """Whether a frame has begun that has not ended."""
+        """Whether a frame has begun but not ended."""
         return bool(self._kept)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The bodies that are whole now and whose mac is right. Raises FrameRefused for the first that is not."""
+        """Yields the bodies that are complete and whose mac is right. Raises FrameRefused for the first that is not."""
         self._kept += data
         while len(self._kept) >= _HEAD.size:
             length, mac = _HEAD.unpack_from(self._kept)

@@ -1,14 +1,14 @@
-"""Questions what the tasks of a run do, asked on the driver's machine and answered by the tasks' processes.
+"""Questions about what the tasks of a run do, asked on the driver's machine and answered by the tasks' processes.
 
 ::
 
     pystorm-source ui --stacks ──▶ a socket in the driver's private folder ──▶ a frame to every task's process
                           ◀── a line of JSON for each answer          ◀── its answer, over the same connection
 
-The first line tells how many were asked; the last answer ends the connection. Only this user may enter the folder. If
-no question is asked, no thread does anything for it.
+The first line says how many were asked; the last answer ends the connection. Only this user may enter the folder.
+Without questions, no thread does any work.
 
-Threading law: everything belongs to the thread that receives reports, but for ``QuestionListener.of_run`` and ``at``.
+Threading law: everything belongs to the thread that receives reports, except ``QuestionListener.of_run`` and ``at``.
 """
 
 import logging
@@ -33,7 +33,7 @@ logger = logging.getLogger("pystorm.source")
 _MOST_QUESTIONS = 4
 # Askers that the kernel keeps until they are accepted.
 _BACKLOG = 16
-# Of all answers to a question. Too large: memory of the driver. Too small: of a large cluster some are left out.
+# Bytes of all answers to a question. Too large: memory of the driver. Too small: on a large cluster some are left out.
 _MOST_BYTES = 8 * 1024 * 1024
 _PLANNER = "pystorm_source.source.driver.stream_reader"
 
@@ -56,12 +56,12 @@ class QuestionListener:
 
     @classmethod
     def at(cls, path: Path, topology: str, run: str) -> "QuestionListener | None":
-        """None if there can be none: a path that is too long, a folder of another user."""
+        """None if it cannot listen: a path that is too long, a folder of another user."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             make_private(path.parent)
             with suppress(FileNotFoundError):
-                path.unlink()  # of a process that was killed
+                path.unlink()  # left by a process that was killed
             listener.bind(str(path))
             listener.listen(_BACKLOG)
             listener.setblocking(False)
@@ -78,7 +78,7 @@ class QuestionListener:
 
 
 class _Question(Generic[Task]):
-    """One that was asked: the asker, the tasks that have not answered, what has not been sent yet."""
+    """A question: the asker, the tasks that have not answered, the unsent part of the answer."""
 
     def __init__(self, asker: socket.socket, waits_for: Collection[Task]):
         self.asker = asker
@@ -98,7 +98,7 @@ class Questions(Generic[Task]):
         selector.register(listener.socket, selectors.EVENT_READ, self._accept)
 
     def answered(self, task: Task, answer: bytes) -> None:
-        """An answer has come; empty: nothing is read there, or the connection is gone."""
+        """Takes a task's answer; empty if no range is read there, or the connection is gone."""
         for question in [each for each in self._open if task in each.waits_for]:
             question.waits_for.remove(task)
             self._put(question, answer or NOTHING)
@@ -136,7 +136,7 @@ class Questions(Generic[Task]):
         self._look(question)
 
     def _look(self, question: _Question[Task]) -> None:
-        """Sends what there is, ends what is at its end."""
+        """Sends what is ready, and ends the question if it is complete."""
         if question not in self._open:
             return  # ended in the same round
         try:
@@ -167,8 +167,8 @@ class Questions(Generic[Task]):
 
 
 def on_driver() -> tuple[str, ...]:
-    """Where the runner's planning thread is, in code of a component or a library that is called for one, outermost
-    first. Empty if it waits for Spark."""
+    """The frames of the runner's planning thread that belong to a component or a library it calls, outermost first.
+    Empty if it waits for Spark."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     frames: list[FrameType] = []
     while frame is not None and frame.f_globals.get("__name__") != _PLANNER:

@@ -1,4 +1,4 @@
-"""The runner's end of the way back: endpoints for tasks, and their reports."""
+"""The runner's end of the channel: endpoints for tasks, and their reports."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from pystorm_source.options import SourceOptions
 
 logger = logging.getLogger("pystorm.source")
 
-# Seconds until it tries to listen again, and up to how many that doubles. Too large: a query stays without reports when
-# the port is free again. Too small: a port that stays taken is asked for all the time.
+# Seconds until it tries to listen again; they double up to the second value. Too large: a query stays without reports
+# when the port is free again. Too small: a port that stays taken is asked for all the time.
 _FIRST_RETRY = 10.0
 _LONGEST_RETRY = 600.0
 
@@ -21,8 +21,8 @@ class ReportReceiver:
     """One reader's reports. Opens no socket before the first ``endpoint``, and none outside the runner.
 
     If it cannot listen, it logs this once, tries again now and then, and the query goes on without reports. Raises
-    nothing. ``here``: whether this process may listen. ``driver_command``: that of the driver's JVM. ``make``: the
-    server, of a host, a port and a token.
+    nothing. ``here``: whether this process may listen. ``driver_command``: the command line of the driver's JVM.
+    ``make``: makes the server from a host, a port and a token.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ReportReceiver:
         return self._server.dropped if self._server is not None else {}
 
     def endpoint(self) -> ReportEndpoint | None:
-        """The endpoint for tasks; None if they are not to report."""
+        """The endpoint for tasks; None if they should not report."""
         if self._endpoint is not None and self._server is not None and not self._server.listens:
             self._endpoint = None
             self._pause()
@@ -69,13 +69,13 @@ class ReportReceiver:
         return self._server.take() if self._server is not None else []
 
     def refuse(self) -> None:
-        """Gives the port back: only tasks that are connected may go on to report. May be called again."""
+        """Frees the port: only connected tasks can still report. May be called again."""
         self._on = False
         if self._server is not None:
             self._server.refuse()
 
     def close(self) -> None:
-        """Listens no more. May be called again."""
+        """Stops listening. May be called again."""
         self._on = False
         self._endpoint = None
         if self._server is not None:

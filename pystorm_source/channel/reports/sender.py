@@ -1,8 +1,8 @@
-"""Sends reports from a task's process, and answers the runner's question what the process does, while a range is read.
+"""Sends reports from a task's process and, while a range is read, answers the runner's question what the process does.
 
-The task hands its report over and waits a moment for it to leave, so that it is there before the next micro-batch is
-planned. A runner that is slow, gone or behind a firewall costs it that moment once: while the last report did not leave
-in time, no task waits. Losses do no harm: nothing is raised, no answer is waited for.
+The task hands its report over and waits a moment for it to be sent, so that it arrives before the next micro-batch is
+planned. A runner that is slow, gone or behind a firewall costs that moment once: after a report that was not sent in
+time, no task waits. Losses do no harm: nothing raises, and nothing waits for an answer.
 
 Threading law: ``send``, ``reading`` from any thread, the rest belongs to the client's.
 """
@@ -24,8 +24,8 @@ WAIT_SECONDS = 0.05
 small: a worker that Spark ends after its task takes the report along."""
 
 MOST_QUEUED = 64
-"""Reports that wait in a process. Too large: old ones, which are of no use, go first after an outage. Too small: short
-tasks lose some."""
+"""Reports that wait in a process. Too large: after an outage, useless old ones are sent first. Too small: short tasks
+lose some."""
 # Seconds between two looks at the connection while a range is read. Too large: after a cut connection the process does
 # not answer for long. Too small: needless traffic.
 _REFRESH_SECONDS = 300.0
@@ -35,7 +35,7 @@ Answer = Callable[[], bytes]
 
 
 class _Envelope:
-    """A report on its way, and whether the sender is done with it."""
+    """A report in the queue, and whether the sender is done with it."""
 
     def __init__(self, body: bytes):
         self.body = body
@@ -53,12 +53,12 @@ class ReportSender:
         self._answers: list[Answer] = []
         self._refresh_at = 0.0
         self._prompt = True
-        """Whether it is worth waiting for: whether the last report left, and in time."""
+        """Whether waiting is worthwhile: the last report was sent in time."""
 
     def send(self, body: bytes, seconds: float = WAIT_SECONDS) -> bool:
-        """Waits for at most ``seconds`` until the report has left; not at all if the last report did not leave in time.
+        """Waits up to ``seconds`` until the report is sent; not at all if the last report was not sent in time.
 
-        Returns whether the report is known to have left. If too many wait, the oldest is dropped.
+        Returns whether the report is known to be sent. If too many wait, the oldest is dropped.
         """
         if len(body) > MOST_BODY:
             return False
@@ -76,7 +76,7 @@ class ReportSender:
     def reading(self, answer: Answer) -> Iterator[None]:
         """A range is read while the block runs: the runner may ask for ``answer``, which the client's thread calls.
 
-        Non-blocking. The connection is opened if there is none.
+        Non-blocking. Opens the connection if necessary.
         """
         self._answers.append(answer)
         try:
@@ -109,9 +109,9 @@ class ReportSender:
             envelope.done.set()
 
     def answered(self) -> bytes:
-        """Of the range that began last, as one is read at a time; empty for none. Raises nothing."""
+        """The answer of the range that began last, because one is read at a time; empty without one. Raises nothing."""
         try:
             return self._answers[-1]() if self._answers else b""
-        except Exception:  # calls do not wait for permits because a component's state cannot be told
+        except Exception:  # permits must still arrive if a component's state cannot be described
             logger.debug("the runner is not answered", exc_info=True)
             return b""

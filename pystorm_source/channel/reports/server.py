@@ -1,7 +1,7 @@
 """Listens for reports in the runner, and counts dropped ones.
 
-Threading law: ``start``, ``take``, ``dropped``, ``refuse`` and ``close`` may be called from any thread, and wait for
-no client.
+Threading law: ``start``, ``take``, ``dropped``, ``refuse`` and ``close`` may be called from any thread and never wait
+for a client.
 """
 
 import errno
@@ -23,21 +23,22 @@ from pystorm_source.clock import Clock, SystemClock
 
 logger = logging.getLogger("pystorm.source")
 
-# Connections that the kernel keeps until they are accepted. Too small: those of a whole cluster at once are refused.
+# Connections that the kernel keeps until they are accepted. Too small: a large cluster that connects at once is
+# refused.
 _BACKLOG = 1024
 _TOKEN_BYTES = 32
-# Of a report without counts by component, as JSON, besides the two names.
+# Bytes of a report without counts by component, as JSON, without the two names.
 _SLIM_BYTES = 1024
-# Seconds that `close` waits for the thread. Too large: a query ends late. Too small: the port may be taken still.
+# Seconds that `close` waits for the thread. Too large: a query ends late. Too small: the port may still be in use.
 _JOIN_SECONDS = 2.0
 
 
 class ReportServer:
     """``bind_host``: empty for all addresses; ``port``: 0 for any. ``token``: the clients' secret.
 
-    ``on_report``: called with each report as it arrives, by the server's thread; what is taken later has no counts by
-    component. ``ask_at``: makes the place where it is asked what tasks do. ``leases``: answers wishes for permits.
-    Drops frames that it cannot use: ``dropped`` has the counts by reason.
+    ``on_report``: called by the server's thread with each report as it arrives; ``take`` then returns reports without
+    counts by component. ``ask_at``: makes the listener for questions about what tasks do. ``leases``: answers wishes
+    for permits. Drops frames that it cannot use: ``dropped`` counts them by reason.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class ReportServer:
         self._connections: ConnectionLoop | None = None
 
     def start(self) -> None:
-        """Begins to listen. Raises OSError if it cannot."""
+        """Starts to listen. Raises OSError if it cannot."""
         listener = listen(*self._bind)
         self._address = listener.getsockname()[:2]
         questions = self._ask_at() if self._ask_at is not None else None
@@ -89,28 +90,28 @@ class ReportServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port at which it listens. Raises RuntimeError before ``start``."""
+        """Host and port where it listens. Raises RuntimeError before ``start``."""
         if self._address is None:
             raise RuntimeError("the server for reports has not been started")
         return self._address
 
     @property
     def listens(self) -> bool:
-        """Whether reports may still come."""
+        """Whether reports may still arrive."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Reason → how many reports, frames or connections."""
+        """Reason → number of reports, frames or connections."""
         with self._lock:
             return dict(self._dropped)
 
     def take(self) -> list[TaskReport]:
-        """The reports since the last call, oldest first; only the newest if more came than are kept."""
+        """Returns the reports since the last call, oldest first; only the newest if there are too many."""
         return self._inbox.take()
 
     def refuse(self) -> None:
-        """Accepts the connections that wait, and no more. May be called again, or if it was never started."""
+        """Accepts the waiting connections and no more. May be called again, or if it was never started."""
         if self._connections is not None:
             self._connections.refuse()
 
@@ -131,7 +132,7 @@ class ReportServer:
         if self._on_report is None:
             self._drop("overflow", self._inbox.put(report, size))
             return
-        # Order: a report that the counts have can be taken.
+        # Order: a report that has been counted can be taken.
         size = min(size, _SLIM_BYTES + len(report.spout) + len(report.partition))
         self._drop("overflow", self._inbox.put(report.slim(), size))
         try:
@@ -148,13 +149,13 @@ class ReportServer:
 def serve(
     place: ListenAddress, port: int, make: Callable[[str, int, bytes], ReportServer]
 ) -> tuple[ReportServer, ReportEndpoint]:
-    """A server that listens, with a secret of its own, and the tasks' access to it. Raises OSError if it cannot."""
+    """Starts a server with a new secret; returns it and the tasks' access to it. Raises OSError if it cannot listen."""
     token = secrets.token_bytes(_TOKEN_BYTES)
     server = make(place.bind, port, token)
     try:
         server.start()
     except OSError as error:
-        # The tasks' name of the driver need not be an address of this machine: a service's name, a gateway.
+        # The tasks' name for the driver may not be an address of this machine: a service's name, a gateway.
         if error.errno != errno.EADDRNOTAVAIL or place.bind in ("", LOOPBACK):
             raise
         server = make("", port, token)
@@ -163,10 +164,11 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens. ``host``: empty or ``::`` for all addresses, of both families if the machine has both."""
+    """Returns a listening socket. ``host``: empty or ``::`` for all addresses, of both families if the machine has
+    both."""
     if host in ("", "::"):
         if socket.has_dualstack_ipv6():
-            # A kernel may have the family but be configured not to use it.
+            # A kernel may know the family but be configured not to use it.
             with suppress(OSError):
                 return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
         return socket.create_server(("", port), backlog=_BACKLOG)

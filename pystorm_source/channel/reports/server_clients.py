@@ -1,6 +1,6 @@
-"""The clients of this process, one for each runner, or other server.
+"""The clients of this process, one for each runner or other server.
 
-A forked process begins anew, with clients of its own: it has none of its parent's threads, and their locks may be held.
+A forked process starts with new clients: it lacks its parent's threads, and their locks may be held.
 """
 
 import os
@@ -26,8 +26,8 @@ Client = TypeVar("Client", bound=ServerClient)
 
 
 class ServerClients(Generic[Server, Client]):
-    """``make``: of a runner, or what else names a server. Called by the thread that runs the tasks; those not used for
-    longest are closed."""
+    """``make``: makes the client of a runner, or of another server. Called by the thread that runs the tasks; closes
+    those not used for longest."""
 
     def __init__(self, make: Callable[[Server], Client]):
         self._make = make
@@ -38,7 +38,7 @@ class ServerClients(Generic[Server, Client]):
         return f"ServerClients({list(self._clients.items())!r})"
 
     def of(self, server: Server) -> Client:
-        """That of this process."""
+        """Returns this process's client."""
         found = self._clients.pop(server, None) or self._make(server)
         self._clients[server] = found
         while len(self._clients) > _MOST_CLIENTS:

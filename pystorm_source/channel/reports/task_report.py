@@ -1,6 +1,6 @@
 """A task's report of one range, as JSON with bounds on everything.
 
-It comes from a socket: any other form is refused, and nothing is evaluated.
+It arrives at a socket, so any other form is refused and nothing is evaluated.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ VERSION: Literal[1] = 1
 _MOST = 2**63 - 1
 
 SHORTEST = 1e-6
-"""Least seconds of a range: quotients by it stay within bounds."""
+"""Least seconds of a range: keeps quotients by it within bounds."""
 
 Count = Annotated[int, Meta(ge=0, le=_MOST)]
 Seconds = Annotated[float, Meta(ge=0, le=1e8)]
@@ -34,7 +34,7 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Latency(_Strict, frozen=True, kw_only=True):
-    """Seconds that calls of components took; 0.0 if there was none."""
+    """Seconds that calls of components took; 0.0 without calls."""
 
     p50: Seconds
     p95: Seconds
@@ -46,12 +46,11 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
 
     ``batch``, ``spout``, ``partition``, ``start``, ``end``: of the RangePartition. ``attempt``: of the Spark task, from
     0. ``offsets``: number of offsets read; for a spout without offsets, its emits. ``seconds``: from taking the worker
-    to the end of the range, including the time in which Spark took the rows. ``stalls``: reason → seconds, of the task
-    of the topology that stalled longest for it: ``components`` has sums of tasks. ``acked``, ``failed``: tuple trees;
-    ``refused``: of these failed ones those that no retry helps, which says nothing of the load. ``latency``: of all
-    calls, before ``components`` counts neighbours together. ``broken_off``: an exception has ended the attempt, of
-    which only the errors in ``components`` count. ``query``: in the reports of the first range.
-    The others: docs/COUNTERS.md.
+    to the end of the range, including the time that Spark took to fetch the rows. ``stalls``: reason → seconds, of the
+    topology's task that stalled longest for it; ``components`` has the sums. ``acked``, ``failed``: tuple trees;
+    ``refused``: failed ones that no retry helps, which says nothing about the load. ``latency``: of all calls, before
+    ``components`` merges neighbouring values. ``broken_off``: an exception has ended the attempt: only its errors in
+    ``components`` count. ``query``: in the reports of the first range. The others: docs/COUNTERS.md.
     """
 
     v: Literal[1]
@@ -79,7 +78,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def paused(self) -> float:
-        """Seconds for which calls waited for an open circuit breaker."""
+        """Seconds that calls waited for an open circuit breaker."""
         return self.stalls.get(CIRCUIT_BREAKER, 0.0)
 
     @classmethod
@@ -98,7 +97,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
         broken_off: bool = False,
         query: QueryBatch | None = None,
     ) -> "RangeReport":
-        """The worker's counts of a range, with the task's identity."""
+        """Builds a report from the worker's counts of a range and the task's identity."""
         return cls(
             v=VERSION,
             batch=batch,
@@ -123,12 +122,13 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TaskReport(RangeReport, frozen=True, kw_only=True):
-    """As the runner has it. ``arrived``: when, in seconds of the runner's monotonic clock."""
+    """A report in the runner. ``arrived``: when it arrived, in seconds of the runner's monotonic clock."""
 
     arrived: float
 
     def slim(self) -> "TaskReport":
-        """The same with all components as one, of which only what ``counts/summary`` adds up is left."""
+        """Returns the report with all components merged into one, with only the columns that ``counts/summary`` adds
+        up."""
         if self.components is None:
             return self
         columns = {name: column([united(getattr(self.components, name))]) for name, united in SUMMARISED.items()}
@@ -146,9 +146,9 @@ _decoder: JsonDecoder[RangeReport] = JsonDecoder(RangeReport)
 
 
 def encode(report: RangeReport, most: int = MOST_BODY) -> bytes:
-    """JSON, as ``decode`` takes it. A report of more than ``most`` bytes goes without what matters least: first the
-    spread of latencies, then metrics, frames of errors, all errors, latencies and stalls, at last all of the components
-    but what ``counts/summary`` adds up."""
+    """JSON, as ``decode`` takes it. A report of more than ``most`` bytes loses what matters least: first the spread of
+    latencies, then metrics, frames of errors, all errors, latencies and stalls, at last everything in the components
+    except what ``counts/summary`` adds up."""
     body = utf8_json(report)
     for shorter in _SHORTER:
         if len(body) <= most or report.components is None:
@@ -159,7 +159,7 @@ def encode(report: RangeReport, most: int = MOST_BODY) -> bytes:
 
 
 def _unspread(columns: ComponentColumns) -> ComponentColumns:
-    """All calls of a component in its middle slot."""
+    """Puts all calls of a component into its middle slot."""
     return replace(columns, execute=_in_one_slot(columns.execute), complete=_in_one_slot(columns.complete))
 
 

@@ -23,9 +23,9 @@ from pystorm_source.worker.local_status import LocalStatus
 LINE_SECONDS = 2.0
 RATE_SECONDS = 2.0
 REFRESHES = 4
-"""Of the live table, per second. More: they take time from the components. Less: it looks stuck."""
+"""Redraws of the live table per second. More: they take time from the components. Less: it looks stuck."""
 PIPE_WIDTH = 120
-"""Columns of the last table if there is no terminal."""
+"""Width of the last table without a terminal."""
 
 
 class End(NamedTuple):
@@ -68,16 +68,16 @@ class Display:
 
     @property
     def seconds(self) -> float:
-        """Since the begin, up to the end."""
+        """Seconds from the start until now, or until the end of the run."""
         return (self.clock.monotonic() if self._ended is None else self._ended) - self._began
 
     def table_rows(self, counts: Counts | None = None) -> list[Row]:
-        """A row per component, the rates over the whole time."""
+        """Returns a row per component, with rates over the entire run."""
         report = dict((counts or self.local.counts()).report)
         return rows_of(report, self.local.plan.components, self.seconds, self.local.plan.options.scheduler)
 
     def progress(self, counts: Counts) -> str:
-        """What was emitted on open streams, and what is left to read."""
+        """Says how many rows were emitted on open streams, and how many offsets are left to read."""
         parts = [] if counts.rows_out else ["no stream leaves this topology"]
         parts += [f"{n:,} rows out of {stream}" for stream, n in counts.rows_out.items() if n or "__" not in stream]
         parts.append(self.backlog)
@@ -167,7 +167,7 @@ class LinesDisplay(Display):
         return f"{self.seconds:7.1f} s  {status.text}; {self.progress(counts)}; executed: {', '.join(parts)}"
 
     def _print_lines(self) -> None:
-        """The thread. Looks more often than it prints, so that a call that lasts is known from its begin on."""
+        """Runs in a thread. Samples more often than it prints, to notice early when a long call began."""
         printed = 0.0
         try:
             while not self._over.wait(LINE_SECONDS / 4):
@@ -185,7 +185,7 @@ class LinesDisplay(Display):
 
 
 class TableDisplay(LinesDisplay):
-    """A table that is drawn anew while the topology runs, its rates those of the last seconds."""
+    """A table that is redrawn while the topology runs; its rates cover the last few seconds."""
 
     def __init__(self, local: LocalRun, clock: Clock, most_rows: int = 0):
         super().__init__(local, clock, most_rows)
@@ -205,7 +205,7 @@ class TableDisplay(LinesDisplay):
         super().__exit__(kind, error, trace)
 
     def _now(self) -> Table:
-        """Called from the thread that draws, while the topology runs."""
+        """Builds the current table. The drawing thread calls it while the topology runs."""
         counts = self.local.counts()
         rows, now = self.table_rows(counts), self.seconds
         since, before = self._window
@@ -221,7 +221,7 @@ class TableDisplay(LinesDisplay):
 
 
 def _json(value: Any) -> Any:
-    """The value if JSON can hold it, else its repr."""
+    """Returns the value, or its repr if JSON cannot hold it."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

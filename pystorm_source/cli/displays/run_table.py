@@ -18,9 +18,9 @@ COUNTED = ("emitted", "executed", "acked", "failed", "queue_high_mark", "errors"
 class Row(NamedTuple):
     """One component's counts since the start; ``rate`` is its work per second: tuples emitted, or executed by a bolt.
 
-    ``capacity``: as of ``progress``, the share of the time in which it was busy. ``latency``: of its calls, as in a
-    worker's report. ``waits``: for a limit, a breaker, free requests or a process, with the share of the time.
-    ``hits``: of look-ups in its caches, the share that made no call.
+    ``capacity``: the share of the time that it was busy, as in ``progress``. ``latency``: of its calls, as in a
+    worker's report. ``waits``: what it waits for (a limit, a breaker, free requests or a process), and the share of
+    the time. ``hits``: the share of look-ups in its caches that made no call.
     """
 
     component: str
@@ -38,14 +38,14 @@ class Row(NamedTuple):
 
 
 class Column(NamedTuple):
-    """``rank``: of two columns without room for both, the one with the lower rank stays."""
+    """``rank``: if two columns do not both fit, the one with the lower rank is shown."""
 
     title: str
     rank: int
     text: Callable[[Row], str]
 
     def width(self, rows: Sequence[Row]) -> int:
-        """Least width in which no number is cut; the title may break between words."""
+        """Returns the least width that cuts no number; the title may break between words."""
         return max([*map(len, self.title.split()), *(len(self.text(row)) for row in rows)])
 
 
@@ -61,18 +61,18 @@ COLUMNS = (
     Column("errors", 3, lambda row: f"{row.errors:,}"),
 )
 WAITS = Column("waits", 3, lambda row: row.waits)
-"""Only if something waits so: most topologies have no limits."""
+"""Shown only if a component waits: most topologies have no limits."""
 HITS = Column("cache hits", 3, lambda row: row.hits)
-"""Only if a component has a cache."""
+"""Shown only if a component has a cache."""
 LEAST_WAIT = 0.01
 BORDER = 3  # of a column: a line and a blank at each side
 SHORTEST_NAME = 20  # Longer: a narrow terminal loses all numbers for one long name. Shorter: names that look alike.
 
 
 def table_of(rows: Sequence[Row], title: str, width: int) -> Table:
-    """The rows in ``width`` columns of text. A column that has no room is left out; names of components are not broken,
-    and cut only if the terminal is narrower than the name and one number."""
-    # Texts, not strs: rich would take brackets in a name for its markup.
+    """Lays out the rows in ``width`` columns of text, leaving out columns that do not fit. Component names never wrap,
+    and are cut only if the terminal is narrower than the name and one number."""
+    # Texts, not strs: rich would read brackets in a name as markup.
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     name_width, widths = _widths(rows, width)
     table.add_column("component", no_wrap=True, overflow="ellipsis", width=name_width)
@@ -90,7 +90,7 @@ def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
 
 
 def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
-    """Of the names, and of the columns that have room. Exact ones: rich would make some too wide."""
+    """Returns the width of the names, and of each column that fits. Exact, because rich would make some too wide."""
     longest = max([len("component"), *(cell_len(row.component) for row in rows)])
     left = width - 1 - BORDER - longest
     widths: dict[Column, int] = {}
@@ -102,7 +102,7 @@ def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
         widths[column] = least
         left -= BORDER + least
     name_width = longest + min(0, left)
-    for column, least in widths.items():  # the rest: titles on one line
+    for column, least in widths.items():  # use what is left to fit titles on one line
         more = min(max(0, left), max(0, len(column.title) - least))
         widths[column] += more
         left -= more
@@ -112,8 +112,8 @@ def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
 def rows_of(report: dict[str, Any], planned: Sequence[ComponentPlan], seconds: float, scheduler: str) -> list[Row]:
     """A row for each of ``planned``, with rates over all ``seconds``.
 
-    ``report``: the counts of a run; a component without any has zeros. ``scheduler``: under ``inline`` tasks of a
-    component share one thread, and so their times add up; under ``threads`` the busiest one counts.
+    ``report``: the counts of a run; a component without counts gets zeros. ``scheduler``: under ``inline`` a
+    component's tasks share one thread, so their times add up; under ``threads`` the busiest task counts.
     """
     components = report.get("components", {})
     rows = []
@@ -133,14 +133,14 @@ def rows_of(report: dict[str, Any], planned: Sequence[ComponentPlan], seconds: f
 
 
 def _hits(caches: Mapping[str, Mapping[str, int]]) -> str:
-    """Of all caches together: ``98%``."""
+    """Returns the hit rate over all caches: ``98%``."""
     hits = sum(cache["hits"] for cache in caches.values())
     calls = sum(cache["misses"] + cache["refreshes"] for cache in caches.values())
     return f"{hit_rate(hits, calls, 0):.0%}" if hits + calls else ""
 
 
 def _waits(stalls: Mapping[str, float], seconds: float) -> str:
-    """The longest of those that say what to change: ``rate limit 98%``."""
+    """Returns the longest wait that hints at what to change: ``rate limit 98%``."""
     longest = max(("async_max_pending", *PROCESSES, *LIMITS), key=lambda reason: stalls.get(reason, 0.0))
     share = min(1.0, stalls.get(longest, 0.0) / seconds) if seconds > 0 else 0.0
     return f"{longest.replace('_', ' ')} {share:.0%}" if share >= LEAST_WAIT else ""

@@ -1,4 +1,4 @@
-"""The log of ``pystorm-source run``: lines of one place of code that come by the thousand are counted, not printed."""
+"""The log of ``pystorm-source run``: thousands of lines from one place in the code are counted, not printed."""
 
 import logging
 import os
@@ -8,15 +8,15 @@ from typing import NamedTuple
 from pystorm_source.clock import Clock
 
 FIRST = 5
-"""Lines of one place that are printed. Fewer: a topology's own log loses what it says now and then. More: a line for
-each tuple pushes the table off the screen."""
+"""Lines printed per place in the code. Fewer: a topology's occasional messages are lost. More: a line for each tuple
+pushes the table off the screen."""
 SECONDS_BETWEEN = 10.0
-"""Between two counts of a place, and after that long without a line its lines are printed again. Less: counts fill the
-log. More: one does not see that it goes on."""
+"""Interval between two counts of a place; after such a pause its lines are printed again. Less: counts fill the log.
+More: you do not see that it continues."""
 
 
 class _Count(NamedTuple):
-    """Of one place: lines printed, lines only counted since, when it was last printed, the last line."""
+    """A place in the code: lines printed, lines only counted since then, the time of the last print, the last line."""
 
     printed: int
     more: int
@@ -25,8 +25,8 @@ class _Count(NamedTuple):
 
 
 class SummedLog(logging.Handler):
-    """Hands records to another handler; of those up to INFO the first five of each line of code, then how many more
-    there were. Warnings and errors all pass."""
+    """Passes records to another handler: every warning and error; up to INFO, the first five from each line of code,
+    then how many more there were."""
 
     def __init__(self, to: logging.Handler, clock: Clock):
         super().__init__()
@@ -53,7 +53,7 @@ class SummedLog(logging.Handler):
                 self._counts[place] = count._replace(more=count.more + 1, last=record)
 
     def say_counts(self) -> None:
-        """What is counted and not yet said."""
+        """Logs the counts that are not yet logged."""
         with self._counting:
             for count in self._counts.values():
                 self._say(count, self._clock.monotonic())

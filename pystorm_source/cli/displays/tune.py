@@ -20,7 +20,7 @@ PIPE_WIDTH = 120
 BAR = 24
 """Characters of the longest bar. More: names of settings are cut. Less: bars that differ look alike."""
 NOISY = 0.3
-"""Spread of equal trials from which gains of a few percent mean nothing."""
+"""Spread of equal trials that makes gains of a few percent meaningless."""
 SUFFIXES = (".svg", ".png", ".pdf")
 
 
@@ -31,7 +31,7 @@ def show(
     outcome: Outcome | None,
     explain: bool,
 ) -> None:
-    """All of it, on stdout."""
+    """Prints everything on stdout."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=PIPE_WIDTH)
@@ -84,7 +84,7 @@ def _components(observed: Observed) -> Table:
 
 
 def _frontier(outcome: Outcome) -> Table:
-    """Throughput against latency; those that nothing is better than in both are marked."""
+    """Builds the table of throughput against latency, and marks settings that no other beats in both."""
     points = outcome.points()
     most = max((trial.rate for trial, _ in points), default=0.0) or 1.0
     table = Table(title=Text("throughput and latency; * the frontier"), title_justify="left", title_style="bold")
@@ -102,7 +102,7 @@ def _frontier(outcome: Outcome) -> Table:
 
 
 def draw(outcome: Outcome | None, path: Path) -> None:
-    """The same as a picture. Raises OptionError: another suffix, no package, no trials, or it cannot be written."""
+    """Draws the same. Raises OptionError for an unknown suffix, a missing package, no trials, or a failed write."""
     if path.suffix.lower() not in SUFFIXES:
         raise OptionError(
             f"--plot takes a file that ends in {', '.join(SUFFIXES)}. Given: {str(path)!r}",

@@ -1,4 +1,4 @@
-"""What becomes of each component: findings for the report, changes to the copies, options of the job."""
+"""How each component is migrated: findings for the report, changes to the copies, options of the job."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ HOOKS = ("initialize", "next_tuple", "process", "process_tick", "process_batch",
 
 
 class Changes:
-    """All of a project's. ``edits``: path → changes to the copy of that file. ``notes``: place → what becomes of it."""
+    """All changes to a project. ``edits``: path → changes to the copy of that file. ``notes``: place → what changes."""
 
     def __init__(self, project: Project):
         self.project = project
@@ -40,7 +40,7 @@ class Changes:
 
     @property
     def questions(self) -> int:
-        """How many there are."""
+        """The number of questions."""
         found = [note for job in self.jobs for notes in job.notes.values() for note in notes if note.kind == QUESTION]
         return len(found) + sum(text.startswith(QUESTION) for _, text in self.notes)
 
@@ -109,7 +109,7 @@ class Changes:
             job.options.append(Option("delivery.guarantee", "best-effort", why))
 
     def _look_at_emit(self, job: Job, spec: Spec, component: Component, emit: Emit) -> None:
-        """Finds what does not fit the declared streams."""
+        """Notes where an emit does not fit the declared streams."""
         if component.outputs is None:
             return
         fields, at = component.outputs.get(emit.stream), emit.file.at(emit.node)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pystorm_source.cli.migration.python_files import ClassIndex, PythonFile
 
-# The last of each is ours: a project may be half migrated.
+# The last of each is from this package: a project may be half migrated.
 SPOUTS = {"Spout", "ReliableSpout", "PartitionedSpout"}
 BOLTS = {"Bolt", "ArrowBolt", "BatchingBolt", "TicklessBatchingBolt", "AsyncBolt"}
 FOREIGN = {"JavaSpout", "JavaBolt", "ShellSpout", "ShellBolt"}
@@ -15,7 +15,7 @@ PER_TUPLE = {"process", "process_batch", "process_batches", "next_tuple"}
 
 @dataclass
 class Emit:
-    """A call of ``self.emit``. ``values`` is None if they are no list or tuple in the source."""
+    """A call of ``self.emit``. ``values`` is None if the source has no list or tuple there."""
 
     node: ast.Call
     method: str
@@ -34,11 +34,11 @@ class Component:
     node: ast.ClassDef
     kind: str
     lineage: list[tuple[PythonFile, ast.ClassDef]]
-    """Itself, then its bases that are of the project."""
+    """The class, then its bases that the project defines."""
     is_known: bool = True
-    """Whether all its bases are known: of the project, or the library's."""
+    """Whether all its bases are known, from the project or the library."""
     outputs: dict[str, list[str]] | None = field(default_factory=dict)
-    """Stream → fields; None: they are made by code."""
+    """Stream → fields; None if code computes them."""
     emits: list[Emit] = field(default_factory=list)
 
     @property
@@ -47,7 +47,7 @@ class Component:
 
     @property
     def methods(self) -> dict[str, tuple[PythonFile, ast.FunctionDef]]:
-        """Name → the method that counts."""
+        """Name → the method that applies."""
         found: dict[str, tuple[PythonFile, ast.FunctionDef]] = {}
         for file, node in reversed(self.lineage):
             found.update({each.name: (file, each) for each in node.body if isinstance(each, ast.FunctionDef)})
@@ -77,7 +77,7 @@ def component_of(index: ClassIndex, file: PythonFile, node: ast.ClassDef) -> Com
 
 
 def state_of(component: Component) -> dict[str, str]:
-    """Attribute → ``file:line``: what a call for one tuple changes and a later one reads."""
+    """Attribute → ``file:line``, for attributes that a call for one tuple changes and a later call reads."""
     found: dict[str, str] = {}
     reached = _reached(component)
     for name in reached:
@@ -98,7 +98,7 @@ MUTATORS = {"append", "add", "update", "extend", "insert", "setdefault", "subtra
 
 
 def _reached(component: Component) -> set[str]:
-    """The methods that run for each tuple, by way of others too."""
+    """Returns the methods that run for each tuple, directly or through other methods."""
     reached, new = set[str](), PER_TUPLE & component.methods.keys()
     while new:
         reached |= new
@@ -115,7 +115,7 @@ def _reached(component: Component) -> set[str]:
 def _lineage(
     index: ClassIndex, file: PythonFile, node: ast.ClassDef, depth: int = 10
 ) -> tuple[list[tuple[PythonFile, ast.ClassDef]], list[str]]:
-    """The class and its bases of the project; the names of the library's classes behind them, "" for unknown ones."""
+    """Returns the class and its bases in the project, then the names of the library's classes above; "" if unknown."""
     lineage, kinds = [(file, node)], list[str]()
     for base in node.bases:
         name = file.full_name(base)
@@ -153,12 +153,12 @@ def _streams(node: ast.expr | None) -> dict[str, list[str]] | None:
 
 
 def streams_of(node: ast.expr | None) -> dict[str, list[str]] | None:
-    """Stream → fields of an ``outputs`` argument; None if code makes them."""
+    """Stream → fields of an ``outputs`` argument; None if code computes them."""
     return _streams(node)
 
 
 def literal(node: ast.expr | None, otherwise: object = None) -> object:
-    """The value of a literal; ``otherwise`` if there is none; the node's text if code makes it."""
+    """Returns the value of a literal, the text of any other node, and ``otherwise`` without a node."""
     if node is None:
         return otherwise
     try:

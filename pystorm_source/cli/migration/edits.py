@@ -1,4 +1,4 @@
-"""Changes to copies of the project's Python files: as few as possible, the rest stays byte by byte."""
+"""Changes to copies of the project's Python files: as few as possible; all other bytes stay the same."""
 
 import ast
 import importlib
@@ -18,20 +18,20 @@ class Edit(NamedTuple):
 
     @classmethod
     def of(cls, node: ast.expr | ast.stmt, text: str) -> "Edit":
-        """In the place of a node."""
+        """Replaces a node."""
         assert node.end_lineno is not None and node.end_col_offset is not None
         return cls((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text)
 
     @classmethod
     def after(cls, node: ast.stmt, text: str) -> "Edit":
-        """On lines of its own, after a statement."""
+        """Adds lines after a statement."""
         assert node.end_lineno is not None and node.end_col_offset is not None
         end = (node.end_lineno, node.end_col_offset)
         return cls(end, end, "\n" + text)
 
 
 def edited(text: str, edits: list[Edit]) -> str:
-    """The text after these changes, which do not overlap."""
+    """Returns the text with these changes applied. They must not overlap."""
     data = text.encode()
     starts = [0]
     for line in data.splitlines(keepends=True):
@@ -45,9 +45,9 @@ def edited(text: str, edits: list[Edit]) -> str:
 def import_edits(
     file: PythonFile, dropped: set[str], src_modules: set[str]
 ) -> tuple[list[Edit], list[tuple[str, str]]]:
-    """The changes to a file's import lines; ``file:line`` and remedy of those that have no counterpart here.
+    """Returns changes to a file's import lines, and ``file:line`` and remedy of imports without a counterpart here.
 
-    ``dropped``: names that are not imported any more. ``src_modules``: what may be imported as ``src.NAME`` today.
+    ``dropped``: names that are no longer imported. ``src_modules``: modules importable as ``src.NAME`` today.
     """
     edits: list[Edit] = []
     gone: list[tuple[str, str]] = []

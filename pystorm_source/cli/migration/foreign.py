@@ -1,4 +1,4 @@
-"""Components in Java or of the shell: a KafkaSpout for one that reads Kafka, else a question."""
+"""Java and shell components: one that reads Kafka becomes a KafkaSpout; any other becomes a question."""
 
 import ast
 import json
@@ -12,7 +12,7 @@ from pystorm_source.cli.migration.topologies import Spec
 
 
 def as_kafka_spout(job: Job, spec: Spec, source: KafkaSource) -> list[Edit]:
-    """The changes to the topology's file; findings and options go to the job."""
+    """Returns the changes to the topology's file; adds findings and options to the job."""
     job.change(spec, f"{spec.foreign} {source.java} becomes KafkaSpout, with offsets: exactly once (docs/KAFKA.md)")
     if source.text is None:
         job.ask(spec, "are its records text? The copy says so; for bytes say fields=['value binary']")
@@ -53,12 +53,12 @@ def _kafka_call(spec: Spec, source: KafkaSource) -> str:
 
 
 def _renamed_fields(job: Job, spec: Spec) -> list[Edit]:
-    """The field of a KafkaSpout is called ``value``: in groupings of the topology, and where bolts name it."""
+    """Renames the field to ``value``, a KafkaSpout's name for it, in groupings of the topology and in bolts."""
     old = ((spec.outputs or {}).get("default") or ["value"])[0].split(" ")[0]
     edits: list[Edit] = []
     for other in job.topology.specs.values() if old != "value" else ():
         subscribed = [one for one in other.inputs if one.producer == spec.attribute]
-        if not other.foreign:  # the call of such a one is replaced as a whole
+        if not other.foreign:  # its entire call is replaced
             edits += [Edit.of(name, '"value"') for one in subscribed for name in one.fields if name.value == old]
         if not subscribed or other.component is None:
             continue
@@ -71,7 +71,7 @@ def _renamed_fields(job: Job, spec: Spec) -> list[Edit]:
 
 
 def ask_for_python(job: Job, spec: Spec) -> None:
-    """Of any other one: it stays as it is, and raises NotImplementedError until it is replaced."""
+    """Leaves any other component as it is; it raises NotImplementedError until you replace it."""
     what = literal(spec.given.get("full_class_name")) or literal(spec.given.get("command")) or "serialized Java"
     kind = "PartitionedSpout" if spec.is_spout else "Bolt"
     job.ask(spec, f"{spec.foreign} {what} does not run here: write it as a {kind}; Java may follow in Spark")

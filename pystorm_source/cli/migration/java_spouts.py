@@ -1,4 +1,4 @@
-"""Spouts in Java that read Kafka: what their source says of topic, start and format."""
+"""Java spouts that read Kafka: what their source code says about topic, start and format."""
 
 import re
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ _COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 @dataclass
 class KafkaSource:
-    """What is known of it; "" or None for what is not."""
+    """What is known about the source; "" or None for what is not."""
 
     java: str
-    """Where it was read: a path, or the class name if there is no source."""
+    """Where that was read: a path, or the class name if there is no source code."""
     servers: str = ""
     zookeeper: str = ""
     topics: str = ""
@@ -35,11 +35,11 @@ class KafkaSource:
     group: str = ""
     starts: str = ""
     text: bool | None = None
-    """Whether records are texts; None if that is not certain."""
+    """Whether records are texts; None if uncertain."""
 
 
 def kafka_source(root: Path, spec: Spec) -> KafkaSource | None:
-    """What a JavaSpout reads from Kafka; None if it is no spout of Kafka's."""
+    """Returns what a JavaSpout reads from Kafka, or None if it is not a Kafka spout."""
     name = str(literal(spec.given.get("full_class_name"), ""))
     path, source = _source(root, name)
     if spec.foreign != "JavaSpout" or not ("kafka" in name.lower() or re.search(r"\bKafkaSpout\b|SpoutConfig", source)):
@@ -65,7 +65,7 @@ def kafka_source(root: Path, spec: Spec) -> KafkaSource | None:
 
 
 def _source(root: Path, class_name: str) -> tuple[Path | None, str]:
-    """The Java file of that class and its text without comments; nothing if the project has none."""
+    """Returns the class's Java file and its text without comments; None and "" if the project has no such file."""
     wanted = Path(*class_name.split(".")).with_suffix(".java") if class_name else None
     for path in sorted(root.rglob("*.java")):
         if wanted and path.relative_to(root).as_posix().endswith(wanted.as_posix()):

@@ -26,7 +26,7 @@ class Option(NamedTuple):
 
 @dataclass(repr=False)  # it may hold a password
 class Job:
-    """A topology as job.py runs it, under its ``name``: that of its file; with the class, if the file has several."""
+    """A topology as job.py runs it. ``name``: its file's name; with the class, if the file has several topologies."""
 
     name: str
     topology: TopologyClass
@@ -34,7 +34,7 @@ class Job:
     options: list[Option] = field(default_factory=list)
     schema: str = ""
     notes: dict[str, list[Note]] = field(default_factory=dict)
-    """Attribute of a component, or "" for the whole → findings."""
+    """A component's attribute, or "" for the topology → findings."""
 
     def note(self, spec: Spec | None, kind: str, text: str) -> None:
         """Adds a finding, once."""
@@ -47,5 +47,5 @@ class Job:
         self.note(spec, QUESTION, text)
 
     def change(self, spec: Spec | None, text: str) -> None:
-        """Adds what changes."""
+        """Adds a change."""
         self.note(spec, CHANGES, text)

@@ -35,7 +35,7 @@ def new_files(changes: Changes, name: str) -> dict[str, bytes]:
 
 
 def write_files(files: dict[str, bytes], folder: Path) -> tuple[list[str], list[str]]:
-    """Writes those that are not there; answers the paths that are new, and those that were there and stay.
+    """Writes files that do not exist yet. Returns the new paths, and the existing paths that stay.
 
     Raises OptionError if they cannot be written.
     """

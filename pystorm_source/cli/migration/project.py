@@ -1,4 +1,4 @@
-"""A project of streamparse's, read: nothing of it is imported or run."""
+"""A streamparse project, read without importing or running any of its code."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,12 @@ SRC = "src"
 
 @dataclass
 class Project:
-    """What stands in its folder ``root``."""
+    """The contents of the folder ``root``."""
 
     root: Path
     settings: Settings
     files: list[PythonFile]
-    """Of ``src`` and of the folder of topologies."""
+    """Files of ``src`` and of the topologies' folder."""
     topologies: list[TopologyClass]
     data: list[Path]
     """Other files below ``src``: relative paths."""
@@ -36,7 +36,7 @@ class Project:
 
 
 def read_project(root: Path) -> Project:
-    """Reads the project in that folder. Raises OptionError if there is none."""
+    """Reads the project in that folder. Raises OptionError if it is not a streamparse project."""
     if not root.is_dir():
         raise OptionError(
             f"DIR is the folder of a streamparse project, and this is no folder. Given: {str(root)!r}",

@@ -20,11 +20,11 @@ class PythonFile:
     imported: dict[str, str] = field(default_factory=dict)
     """Name in this file → what it names: ``Bolt`` → ``streamparse.Bolt``."""
     bound: set[str] = field(default_factory=set)
-    """Names that the file itself gives a meaning, anywhere in it."""
+    """Names that the file binds, at any place."""
 
     @property
     def classes(self) -> Iterator[ast.ClassDef]:
-        """Those at the top of the file."""
+        """Yields the classes at the top level of the file."""
         return (node for node in (self.tree.body if self.tree else ()) if isinstance(node, ast.ClassDef))
 
     def at(self, node: ast.AST) -> str:
@@ -42,8 +42,8 @@ class PythonFile:
 
 
 def read_python(root: Path, folder: Path, path: Path) -> PythonFile:
-    """The file ``root/path``, which is imported with ``folder`` on the path. One that cannot be parsed has its
-    ``problem`` with its line."""
+    """Reads ``root/path``, imported with ``folder`` on the path. If it cannot be parsed, ``problem`` says why and at
+    which line."""
     parts = list(path.relative_to(folder).with_suffix("").parts)
     module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     try:
@@ -96,7 +96,7 @@ class ClassIndex:
         self._files = {file.module: file for file in files}
 
     def get(self, name: str, depth: int = 10) -> tuple[PythonFile, ast.ClassDef] | None:
-        """The class, also by way of a package that imports it; None if it is none of the project's."""
+        """Returns the class, also if a package re-exports it; None if the project does not define it."""
         if name in self._found:
             return self._found[name]
         module, _, last = name.rpartition(".")

@@ -12,7 +12,7 @@ _INDENT = " " * 14
 
 
 def report(changes: Changes) -> str:
-    """What stays and what changes of each component, what else was found; ends with a newline."""
+    """Says what stays and what changes in each component, and what else was found; ends with a newline."""
     lines: list[str] = []
     for job in changes.jobs:
         lines += [*_topology(job), ""]

@@ -1,4 +1,4 @@
-"""Rows for the tests: what a spout may emit, as far as the code tells."""
+"""Rows for the tests: what a spout may emit, as far as the code shows."""
 
 import ast
 import json
@@ -14,7 +14,7 @@ _SAMPLES = {"string": "{field}-{n}", "long": "{n}", "double": "{n}.5", "boolean"
 
 
 def spouts_as_scripts(job: Job) -> str:
-    """The lines of a subclass of the topology that replace its spouts: two rows of each."""
+    """Returns the lines of a subclass of the topology that replace its spouts: two rows for each."""
     types = StreamTypes(job.topology, job.kafka)
     lines = []
     for spec in job.topology.specs.values():
@@ -55,7 +55,7 @@ def _sample(ddl: str | None, field: str, number: int) -> str:
 
 
 def _json_read(job: Job, spec: Spec, stream: str, position: int, field: str, number: int) -> str:
-    """The source text of a JSON document with the keys that a bolt reads of that field; "" if none reads JSON."""
+    """Returns the source text of a JSON document with the keys that a bolt reads from that field; "" if none does."""
     for other in job.topology.specs.values():
         if other.component and any(each.producer == spec.attribute and each.stream == stream for each in other.inputs):
             keys = _keys_read(other.component, position, field)

@@ -1,4 +1,4 @@
-"""What stands beside the Python of a project: environments and requirements."""
+"""A project's settings beside its Python code: environments and requirements."""
 
 import json
 import re
@@ -22,18 +22,18 @@ _THEIRS = {"streamparse", "pystorm"}
 
 @dataclass(repr=False)  # it may hold a password
 class Settings:
-    """Findings about them. ``conf``: environment → configuration that means the same here."""
+    """Findings about the settings. ``conf``: environment → configuration that means the same here."""
 
     topologies: str = "topologies"
     virtualenvs: str = "virtualenvs"
     conf: dict[str, dict[str, Any]] = field(default_factory=dict)
     dependencies: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
-    """``file`` or ``file:line``, and what becomes of what stands there."""
+    """``file`` or ``file:line``, and how its text is migrated."""
 
 
 def read_settings(root: Path) -> Settings:
-    """The settings of the project; what cannot be read is a note."""
+    """Reads the settings of the project; what cannot be read becomes a note."""
     found = Settings()
     _read_config(root, found)
     _read_requirements(root, found)
@@ -41,7 +41,7 @@ def read_settings(root: Path) -> Settings:
 
 
 def split_config(config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What of a Storm configuration means something here; key → what to do instead, of what does not."""
+    """Splits a Storm configuration: keys with an effect here; other keys → what to do instead."""
     known = set(fields_of(EngineOptions))
     gone = {key: replacement_of(key) for key in config if key in STORM_KEYS - known}
     return {key: value for key, value in config.items() if key not in gone}, gone

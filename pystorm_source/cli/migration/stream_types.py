@@ -1,6 +1,6 @@
-"""The types of a topology's rows, where the code leaves no choice: of a constant, a count, a value that came in.
+"""The types of a topology's rows where the code leaves no choice: constants, counts, and values passed on.
 
-What else code may do to a value is not followed: such a type is a question.
+Anything else that code does to a value is not followed: such a type is a question.
 """
 
 import ast
@@ -19,7 +19,7 @@ _OPEN = {"setattr", "vars", "exec", "__dict__"}
 
 
 class _Method(NamedTuple):
-    """Where an expression stands."""
+    """The method that contains an expression."""
 
     name: str
     file: PythonFile
@@ -27,7 +27,7 @@ class _Method(NamedTuple):
 
 
 class StreamTypes:
-    """``kafka``: attribute → what is known of a spout in Java that becomes a KafkaSpout."""
+    """``kafka``: attribute → what is known about a Java spout that becomes a KafkaSpout."""
 
     def __init__(self, topology: TopologyClass, kafka: dict[str, KafkaSource]):
         self._topology = topology
@@ -35,13 +35,13 @@ class StreamTypes:
         self._running: set[str] = set()
 
     def columns(self, spec: Spec, stream: str) -> list[str | None]:
-        """The type of each field, as DDL; None for one that is not certain."""
+        """Returns the type of each field, as DDL; None if uncertain."""
         fields = (spec.outputs or {}).get(stream, [])
         if spec.attribute in self._kafka:
             return ["string" if self._kafka[spec.attribute].text else None]
         emits = [emit for emit in spec.component.emits if emit.stream == stream] if spec.component else []
         fits = all(emit.values is not None and len(emit.values) == len(fields) for emit in emits)
-        # A cycle: what its tuples hold is not worked out.
+        # The types in a cycle are not worked out.
         if not emits or not fits or spec.attribute in self._running:
             return [field.partition(" ")[2] or None for field in fields]
         self._running.add(spec.attribute)
@@ -50,13 +50,13 @@ class StreamTypes:
                 field.partition(" ")[2] or self._of_field(spec, emits, position)
                 for position, field in enumerate(fields)
             ]
-        except RecursionError:  # expressions that are nested without end, or name each other
+        except RecursionError:  # expressions that are nested too deeply, or refer to each other
             return [field.partition(" ")[2] or None for field in fields]
         finally:
             self._running.discard(spec.attribute)
 
     def _of_field(self, spec: Spec, emits: list[Emit], position: int) -> str | None:
-        """The one type that all emits give to it."""
+        """Returns the type of the field if all emits agree on it."""
         assert spec.component is not None
         found = set()
         for emit in emits:
@@ -84,7 +84,7 @@ class StreamTypes:
         return self._of_input(node, spec, method)
 
     def _of_input(self, node: ast.expr, spec: Spec, method: _Method) -> str | None:
-        """``tup.values.word`` and ``tup.values[0]`` in ``process``: the type that all inputs give to that field."""
+        """Returns the type of ``tup.values.word`` or ``tup.values[0]`` in ``process``, if all inputs agree on it."""
         arguments = method.node.args.args
         if method.name != "process" or len(arguments) < 2 or _stores(arguments[1].arg, method.node):
             return None
@@ -103,13 +103,13 @@ class StreamTypes:
 
 
 def _stores(name: str, function: ast.AST) -> list[ast.Name]:
-    """The places that give the name a value, also those of functions within."""
+    """Returns the places that assign to the name, also in nested functions."""
     named = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
     return [each for each in named if not isinstance(each.ctx, ast.Load)]
 
 
 def _only_value(name: str, function: ast.FunctionDef) -> ast.expr | None:
-    """What the only statement that sets a local name sets it to; None if it may have another value."""
+    """Returns the value of a local name that a single statement sets; None if it may have another value."""
     stores = _stores(name, function)
     if len(stores) != 1 or name in _named_otherwise(function):
         return None
@@ -121,7 +121,7 @@ def _only_value(name: str, function: ast.FunctionDef) -> ast.expr | None:
 
 
 def _named_otherwise(function: ast.FunctionDef) -> set[str]:
-    """The names that something other than a node of a name gives a meaning: arguments, imports, cases of a match."""
+    """Returns the names bound by something other than an ``ast.Name``: arguments, imports, cases of a match."""
     found: set[str] = set()
     for each in ast.walk(function):
         if not isinstance(each, (ast.Name, ast.Attribute, ast.Constant)):
@@ -131,7 +131,7 @@ def _named_otherwise(function: ast.FunctionDef) -> set[str]:
 
 
 def _attribute(node: ast.expr, component: Component) -> tuple[PythonFile, ast.expr] | None:
-    """What the only statement that sets ``self.x`` sets it to, and its file; None if code elsewhere may set it."""
+    """Returns the value of ``self.x`` if a single statement sets it, and its file; None if other code may set it."""
     if not component.is_known or not isinstance(node, ast.Attribute) or ast.unparse(node.value) != "self":
         return None
     found: list[tuple[PythonFile, ast.expr] | None] = []
@@ -166,7 +166,7 @@ def _of_cycle(value: tuple[PythonFile, ast.expr] | None) -> str | None:
 
 
 def _function(node: ast.expr, file: PythonFile) -> str:
-    """``len``, ``collections.Counter``: a function that is built in or imported; "" if the file defines it."""
+    """Returns the name of a built-in or imported function: ``collections.Counter``; "" if the file defines it."""
     if isinstance(node, ast.Name) and node.id not in file.imported:
         return "" if node.id in file.bound else node.id
     return file.full_name(node)

@@ -10,12 +10,12 @@ from pystorm_source.cli.migration.python_files import ClassIndex, PythonFile
 
 @dataclass
 class Input:
-    """A subscription. ``producer``: the attribute of the topology, "" if it is not certain."""
+    """A subscription. ``producer``: the attribute of the topology; "" if uncertain."""
 
     producer: str
     stream: str
     fields: list[ast.Constant]
-    """The names of a fields grouping, as they stand in the source."""
+    """The names of a fields grouping, as written in the source code."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Spec:
     class_name: str
     component: Component | None
     foreign: str
-    """JavaSpout, JavaBolt, ShellSpout or ShellBolt; else ""."""
+    """JavaSpout, JavaBolt, ShellSpout or ShellBolt; "" for a Python component."""
     given: dict[str, ast.expr]
     inputs: list[Input] = field(default_factory=list)
 
@@ -38,14 +38,14 @@ class Spec:
 
     @property
     def is_spout(self) -> bool:
-        """Of a class that is not known: whether it has no inputs."""
+        """Whether it is a spout. If its class is unknown: whether it has no inputs."""
         if self.component and self.component.kind:
             return self.component.is_spout
         return self.foreign.endswith("Spout") if self.foreign else "inputs" not in self.given
 
     @property
     def outputs(self) -> dict[str, list[str]] | None:
-        """Stream → fields; None if they are not certain."""
+        """Stream → fields; None if uncertain."""
         if self.foreign:
             return streams_of(self.given.get("outputs")) if "outputs" in self.given else {}
         return self.component.outputs if self.component else None
@@ -69,7 +69,7 @@ class TopologyClass:
 
     @property
     def reference(self) -> str:
-        """As an option names it."""
+        """The topology as an option names it."""
         return f"{self.file.module}:{self.name}"
 
     def upstream_spouts(self, spec: Spec) -> set[str]:

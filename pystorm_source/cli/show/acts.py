@@ -19,10 +19,10 @@ POLL_SECONDS = 0.25
 EASY_MICRO_BATCHES = 4
 FITTING_MICRO_BATCHES = 3
 IN_TIME = 2.0
-"""Micro-batches are in time if their median is below this multiple of the target in force: Spark's own share varies on
-a busy machine. That of a query whose budget does not follow is above five."""
+"""Micro-batches are in time if their median is below this multiple of the target in force, because Spark's overhead
+varies on a busy machine. If the budget does not follow, the median exceeds five times the target."""
 KILLS = 3
-"""A worker that is hit between two tasks is no loss to anything: then another one is killed."""
+"""Attempts: killing a worker between two tasks shows nothing, so another one is killed."""
 
 
 class Slowdown(NamedTuple):
@@ -40,7 +40,7 @@ class Slowdown(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """A worker that was killed. ``failed_tasks``: so many has Spark run again for it."""
+    """A worker that was killed. ``failed_tasks``: the tasks that Spark reran because of it."""
 
     pid: int
     micro_batch: int
@@ -48,7 +48,7 @@ class Kill(NamedTuple):
 
 
 class Acts:
-    """Plays the acts, and watches the query meanwhile. ``check`` is called often: it raises what ends the demo."""
+    """Plays the acts and watches the query. ``check`` is called often; it raises whatever ends the demo."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Acts:
 
 
 def set_service(service: Path, seconds: float) -> None:
-    """The look-up of the topology takes so long from now on; whole at once, for it is read at any moment."""
+    """Sets how long the topology's look-up takes. Replaces the file atomically: it may be read at any moment."""
     aside = service.with_suffix(".new")
     aside.write_text(repr(seconds))
     aside.replace(service)

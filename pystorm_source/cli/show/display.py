@@ -25,7 +25,7 @@ _REASONS = {
     "no report": "no report: its tasks told nothing",
     "user limit": "user limit: as you have set it",
 }
-"""The words of docs/ADMISSION.md, each with a few of its meaning: the table is read before that page."""
+"""The terms of docs/ADMISSION.md with short explanations, because users read the table before that page."""
 
 
 class Silence:
@@ -38,13 +38,13 @@ class Silence:
         pass
 
     def line(self, text: str = "") -> None:
-        """A line that stays."""
+        """Prints a line that stays."""
 
     def status(self, text: str) -> None:
-        """What goes on at this moment; the next call replaces it."""
+        """Shows what happens now; the next call replaces it."""
 
     def micro_batch(self, done: MicroBatch) -> None:
-        """A line of the table of micro-batches."""
+        """Prints a line of the table of micro-batches."""
 
 
 class Lines(Silence):
@@ -68,7 +68,7 @@ class Lines(Silence):
 
 
 class Terminal(Lines):
-    """Plain lines above one that lives."""
+    """Plain lines above a live one."""
 
     def __init__(self) -> None:
         self._spinner = Spinner("dots")
@@ -89,12 +89,12 @@ class Terminal(Lines):
 
 
 def kilobytes(number: int | None) -> str:
-    """A number of bytes for people; - if it is not known."""
+    """Formats a number of bytes for people; - if unknown."""
     return _known(None if number is None else number / 1000, "{:,.0f} KB")
 
 
 def micro_batches(percent: int | None) -> str:
-    """A pressure as the number of micro-batches that the work fills, 413 x; - if it is not known."""
+    """Formats a pressure as the number of micro-batches that the work fills, 413 x; - if unknown."""
     return _known(None if percent is None else percent / 100, "{:,.0f} x" if (percent or 0) >= 1000 else "{:.1f} x")
 
 

@@ -28,8 +28,8 @@ class Claim(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """``counted``: word → count by the query; ``expected``: by the other count; ``seconds``: from the writer's begin to
-    the last row; ``ran``: all micro-batches."""
+    """``counted``: word → count by the query; ``expected``: by the independent count; ``seconds``: from the writer's
+    start to the last row; ``ran``: all micro-batches."""
 
     counted: dict[str, int]
     expected: Counter[str]
@@ -40,12 +40,12 @@ class Proof(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Words, by the query's progress."""
+        """The number of words, by the query's progress."""
         return sum(done.rows for done in self.ran)
 
     @property
     def match(self) -> bool:
-        """Whether no row was lost, and none came twice."""
+        """Whether no row was lost or counted twice."""
         return self.counted == dict(self.expected) and self.rows == self.expected.total()
 
     @property
@@ -54,12 +54,12 @@ class Proof(NamedTuple):
         return sorted(self.counted.items(), key=lambda item: (-item[1], item[0]))[:TOP]
 
     def claims(self) -> list[Claim]:
-        """Overload, loss, exactness."""
+        """Returns the claims: overload, loss, exactness."""
         return [self._overload(), self._loss(), self._exactness()]
 
     @property
     def proven(self) -> bool:
-        """Whether all claims are."""
+        """Whether all claims are proven."""
         return all(claim.proven for claim in self.claims())
 
     def _overload(self) -> Claim:
@@ -99,7 +99,7 @@ class Proof(NamedTuple):
         )
 
     def facts(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Returns the facts for ``--json``."""
         return {
             "rows": self.rows,
             "seconds": round(self.seconds, 2),
@@ -113,7 +113,7 @@ class Proof(NamedTuple):
         }
 
     def lines(self) -> list[str]:
-        """For people: the words, the claims, and what to do next."""
+        """Returns lines for people: the words, the claims, and what to do next."""
         rate = self.rows / self.seconds if self.seconds else 0
         claims = [
             textwrap.fill(f"{'proven ' if proven else 'MISSING'}  {text}", COLUMNS, subsequent_indent=" " * 9)

@@ -12,11 +12,11 @@ from pystorm_source.types.json_values import object_in
 TABLE = "pystorm_demo"
 TARGET_MILLIS = 1500
 AT_WORK_SECONDS = 0.3
-"""A worker that looked at its service so lately is within a task: it looks three times in that time."""
+"""A worker that read the service's file this recently is in a task: it reads the file at a third of this interval."""
 
 
 class MicroBatch(NamedTuple):
-    """One that ran. Seconds and bytes; None: this Spark's progress does not say it (before 4.2).
+    """A micro-batch that ran, in seconds and bytes. None: this Spark's progress does not say it (before 4.2).
 
     ``read``: its own bytes; ``position``: all up to its end, in every file together.
     """
@@ -35,7 +35,7 @@ class MicroBatch(NamedTuple):
 
     @classmethod
     def of(cls, progress: Any) -> "MicroBatch":
-        """That of a ``StreamingQueryProgress`` of a query with one source."""
+        """Reads the ``StreamingQueryProgress`` of a query with one source."""
         source = progress.sources[0]
         said = object_in(source.latestOffset)
         target = said.get("targetMillis")
@@ -55,12 +55,12 @@ class MicroBatch(NamedTuple):
 
     @property
     def allowed(self) -> int:
-        """The bytes that it might read; those that it read if this Spark does not say it."""
+        """The bytes that it was allowed to read; the bytes that it did read if this Spark does not say."""
         return self.read if self.budget is None else self.budget
 
     @property
     def aim(self) -> float:
-        """The target in force; the query's if this Spark does not say it."""
+        """The target in force; the query's configured one if this Spark does not say."""
         return self.target or TARGET_MILLIS / 1000
 
 
@@ -92,7 +92,7 @@ class Query:
         )
 
     def wait(self, seconds: float) -> None:
-        """Blocking, at most ``seconds``. Raises the error that ended the query, if there was one."""
+        """Blocking, up to ``seconds``. Raises the error that ended the query, if any."""
         if self._query.awaitTermination(seconds):
             raise RuntimeError("the demo's query ended by itself")
 
@@ -100,24 +100,24 @@ class Query:
         self._query.stop()
 
     def counts(self) -> dict[str, int]:
-        """Word → count, as Spark has them."""
+        """Word → count, from Spark's table."""
         return {row["word"]: row["n"] for row in self._spark.table(TABLE).collect()}
 
     def ran(self) -> list[MicroBatch]:
-        """The micro-batches that are done, in their order."""
-        # An idle trigger reports the number of the batch that is to come: only those with rows ran.
+        """Returns the finished micro-batches in order."""
+        # An idle trigger reports the number of the next batch: only batches with rows ran.
         ran = {p.batchId: p for p in self._query.recentProgress if p.numInputRows > 0}
         return [MicroBatch.of(ran[number]) for number in sorted(ran)]
 
     def failed_tasks(self) -> int:
-        """Tasks of this run that Spark has seen fail, by its own books."""
+        """Returns how many tasks of this run have failed, by Spark's status tracker."""
         tracker = self._spark.sparkContext.statusTracker()
         jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(str(self._query.runId)))
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
         return sum(info.numFailedTasks for info in map(tracker.getStageInfo, stages) if info is not None)
 
     def worker_at_work(self) -> int | None:
-        """The process id of a Python worker that is within a task of this query now; None if there is none."""
+        """Returns the process id of a Python worker that is running a task of this query, or None."""
         now = time.time()
         for path in self._service.parent.glob("worker-*"):
             if now - path.stat().st_mtime < AT_WORK_SECONDS:

@@ -1,4 +1,4 @@
-"""Prose for the demo, a writer that appends it to files as a busy log would, and a count of its own."""
+"""Prose for the demo, a writer that appends it to files like a busy log, and an independent word count."""
 
 import random
 import re
@@ -15,7 +15,7 @@ STEP_SECONDS = 0.1
 
 
 def gather(size: int) -> list[bytes]:
-    """About ``size`` bytes of prose: lines of the text in an order by chance, the same in every run."""
+    """Returns about ``size`` bytes of prose: lines of the text in a random order, the same in every run."""
     lines = [
         line.encode() + b"\n"
         for paragraph in PROSE.read_text(encoding="utf-8").split("\n\n")
@@ -28,7 +28,7 @@ def gather(size: int) -> list[bytes]:
 class GrowingFiles:
     """Writes ``lines`` into ``files`` files of ``folder``: a first part at once, the rest bit by bit from a thread.
 
-    The rest takes ``seconds``; then the writer goes on as quickly, from the first line again, until ``finish``. Bits
+    The rest takes ``seconds``; then the writer starts over at the same speed, until ``finish``. Bits
     end anywhere, in the middle of lines and of characters.
     """
 
@@ -66,7 +66,7 @@ class GrowingFiles:
         self._thread.start()
 
     def finish(self) -> None:
-        """Lets the writer end as soon as all lines are written; a line that it has begun, too."""
+        """Lets the writer end once all lines are written, including any line that it has begun."""
         self._finish.set()
 
     def stop(self) -> None:
@@ -98,7 +98,7 @@ class GrowingFiles:
                 handle.close()
 
     def count_words(self) -> Counter[str]:
-        """The independent count: whole files at once; no topology, no Spark, nothing of this package."""
+        """Counts the words of entire files without a topology, Spark or anything else of this package."""
         counts: Counter[str] = Counter()
         for path in self.paths:
             counts.update(re.findall("[a-z]+", path.read_text(encoding="utf-8").lower()))
@@ -106,7 +106,7 @@ class GrowingFiles:
 
 
 def _endless(text: bytes, begin: int, end: int) -> bytes:
-    """These bytes of the text repeated without end."""
+    """Returns these bytes of the endlessly repeated text."""
     turns = (end - 1) // len(text) - begin // len(text) + 1
     at = begin % len(text)
     return (text * turns)[at : at + end - begin]

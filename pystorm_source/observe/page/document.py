@@ -15,7 +15,7 @@ STYLES = ("vendor/uPlot.min.css", "page.css")
 SCRIPTS = ("vendor/uPlot.iife.min.js", "vendor/dagre.min.js")
 OURS = ("dom.js", "graph.js", "charts.js", "bars.js", "tables.js", "headline.js", "component.js", "page.js")
 POLL_SECONDS = 2.0
-"""Between two requests of a served page. Less: more work for nothing new. More: one waits for what has happened."""
+"""Between two requests of a served page. Less: more work for nothing new. More: news arrives late."""
 
 
 class _Parts(NamedTuple):
@@ -23,7 +23,7 @@ class _Parts(NamedTuple):
     style: str
     scripts: tuple[str, ...]
     hashes: str
-    """The sources of the policy: whatever script or style is not of these is refused."""
+    """The sources of the policy: any other script or style is refused."""
 
 
 @cache
@@ -54,8 +54,8 @@ _NONE = "'none'"
 
 
 def document(view: View, *, poll: str = "", key: str = "") -> str:
-    """The whole page. ``poll``: where a served page asks for newer data, relative to its own address. ``key``: of a
-    page that is replaced by a newer one, under which the browser keeps what is open and how far it is scrolled."""
+    """The complete page. ``poll``: where a served page asks for newer data, relative to its own address. ``key``: if a
+    newer page will replace this one, the browser keeps what is open, and the scroll position, under it."""
     parts = _parts()
     attributes = f'data-poll="{escape(poll)}" data-every="{POLL_SECONDS}" data-key="{escape(key)}"'
     return "".join(
@@ -78,8 +78,8 @@ def _title(view: View) -> str:
 
 
 def framed(view: View, key: str, height: int) -> str:
-    """The page as a notebook's output: a frame that holds all of it, so that neither's style or script meets the
-    other's."""
+    """The page as a notebook's output, in a frame, so that page and notebook do not affect each other's styles or
+    scripts."""
     source = escape(document(view, key=key))
     return (
         f'<iframe title="{_title(view)}" srcdoc="{source}" '

@@ -14,7 +14,7 @@ from pystorm_source.records.record_folder import files_in, private_folders, ques
 from pystorm_source.records.standstill import Stacks
 
 MOST_RUNS = 50
-"""Runs among which one chooses, the newest. More: the list is not read. Less: the one that is wanted may be missing."""
+"""The newest runs, to choose from. More: the list is too long to read. Less: the wanted run may be missing."""
 
 NOT_ASKED = (
     "Its tasks cannot be asked: the run has ended or has no task yet, it has the option feedback=off, or its driver "
@@ -35,12 +35,13 @@ class Runs:
         self._files: dict[Path, RecordFile] = {}
 
     def paths(self) -> dict[str, Path]:
-        """Id → file, the newest first. An id is no path, so that no request names a file."""
+        """Id → file, the newest first. An id is no path, so a request cannot name a file."""
         found = self._found()[::-1][:MOST_RUNS]
         return {hashlib.sha256(str(path).encode()).hexdigest()[:16]: path for path in found}
 
     def view(self, wanted: str = "") -> View:
-        """Of the run with that id; of the newest if there is none. Files that cannot be read are empty."""
+        """The view of the run with that id, or of the newest run if the id is unknown. An unreadable file counts as
+        empty."""
         paths = self.paths()
         self._files = {path: file for path, file in self._files.items() if path in paths.values()}
         path = paths.get(wanted) or next(iter(paths.values()), None)
@@ -54,7 +55,7 @@ class Runs:
         return view_of(run, path.stem, titles)
 
     def stacks(self, wanted: str = "") -> str:
-        """Blocking, for up to two seconds: what the tasks of that run do, or why they cannot be asked, as text."""
+        """The text of what the tasks of that run do, or why they cannot be asked. Blocks for up to two seconds."""
         run = self.view(wanted).run
         sockets = [path for folder in private_folders() for path in question_paths(folder)]
         found = ask([path for path in sockets if run and path == question_path(path.parent, run)])
@@ -68,7 +69,7 @@ class Runs:
 
 
 def view_of(run: RecordedRun, title: str, choice: dict[str, str] | None = None) -> View:
-    """What a record file holds. ``title``: if it does not name its topology. ``choice``: id → title of other runs."""
+    """The view of a record file. ``title``: if it does not name its topology. ``choice``: id → title of other runs."""
     begin = run.begin or Begin(topology=title)
     records = run.records
     if not any(record.topology is not None for record in records) and begin.components:
@@ -85,7 +86,7 @@ def view_of(run: RecordedRun, title: str, choice: dict[str, str] | None = None) 
 
 
 def recorded(path: Path) -> RecordedRun:
-    """The records of a file. Raises OptionError: it cannot be read, or holds none."""
+    """The records of a file. Raises OptionError if it cannot be read or has no records."""
     try:
         run = RecordFile(path).read()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The page over HTTP: nothing is served whose address does not begin with the token."""
+"""The page over HTTP: it only serves addresses that begin with the token."""
 
 import hashlib
 import hmac
@@ -60,8 +60,8 @@ def _run(request: Request) -> str:
 
 
 class Guarded:
-    """Lets those requests through whose path begins with the token, byte for byte, and takes it off; answers the others
-    with 404, whatever they ask for."""
+    """Lets requests through if their path begins with the token, byte for byte, and strips it; answers all others with
+    404."""
 
     def __init__(self, inner: Starlette, token: str):
         self._inner = inner
@@ -72,14 +72,14 @@ class Guarded:
         return self._rest(scope) is not None
 
     def _rest(self, scope: Mapping[str, Any]) -> bytes | None:
-        """The path behind the token; None without it."""
+        """The path after the token; None without it."""
         # Not the decoded path: a token has one spelling.
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
         _, token, rest = ([*raw.split(b"?")[0].split(b"/", 2), b"", b""])[:3]
         return rest if hmac.compare_digest(token, self._token) and raw.count(b"/") == 2 else None
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        """As ASGI has it."""
+        """ASGI's entry point."""
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""What the page draws, as JSON: the last record whole, and of those before it a few numbers each."""
+"""What the page draws, as JSON: the complete last record, and a few numbers of each earlier one."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ CAPACITY_POINTS = 60
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """Columns over micro-batches, oldest first. ``at``: seconds since 1970; None: nothing is known."""
+    """Columns over micro-batches, oldest first. ``at``: seconds since 1970; None: unknown."""
 
     batch: tuple[int, ...] = ()
     at: tuple[float, ...] = ()
@@ -33,11 +33,10 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What the page draws.
 
-    ``title``: the topology's name, or the query's. ``run``: names the run. ``state``: ``running``, ``ended``, or empty
-    if it is not known. ``last``: the newest record; ``counted_seconds``:
-    how long the micro-batch took that its counts are of; ``series``: of all of them; ``capacity``: component → its last
-    ones; ``errors``: component → its last error in any of the records. ``runs``: id → title of the runs that may be
-    chosen instead.
+    ``title``: the topology's name, or the query's. ``run``: names the run. ``state``: ``running``, ``not running``,
+    ``ended``, or empty if it is not known. ``last``: the newest record; ``counted_seconds``: how long the micro-batch
+    of its counts took; ``series``: of all records; ``capacity``: component → its last ones; ``errors``: component → its
+    last error in any of the records. ``runs``: id → title of the runs to choose from.
     """
 
     title: str = ""
@@ -86,19 +85,19 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def to_json(self) -> bytes:
-        """As JSON without a character that means something in HTML, so that a script element may hold it."""
+        """JSON without the special characters of HTML, so that it fits into a script element."""
         text = utf8_json(self)
         for character, escape in _ESCAPES:
             text = text.replace(character, escape)
         return text
 
 
-# In JSON they occur in strings only.
+# JSON has them only in strings.
 _ESCAPES = tuple((character.encode(), f"\\u{ord(character):04x}".encode()) for character in "<>&\u2028\u2029")
 
 
 def thinned(records: Sequence[PystormProgress], most: int) -> Sequence[PystormProgress]:
-    """At most so many of them: of neighbours the one that took longest, and always the last."""
+    """At most ``most`` records: the longest one of each group of neighbours, and always the last."""
     if len(records) <= most:
         return records
     step = -(-(len(records) - 1) // (most - 1))
@@ -121,7 +120,7 @@ _SAME = tuple(
 
 
 def _times(records: Sequence[PystormProgress]) -> tuple[float, ...]:
-    """When each began; a chart's axis needs them to grow."""
+    """When each began; always increasing, because a chart's axis needs that."""
     times: list[float] = []
     for record in records:
         before = times[-1] if times else 0.0

@@ -24,8 +24,8 @@ class BatchBudget:
 
     ``offsets``: the most to read, never more than the backlog; -1 for partitions without offsets. ``reasons``: Reason,
     NONE if nothing is held back. ``pressure``: seconds of work in the backlog, divided by the seconds that the slots
-    have until the target. ``next_row``: the row with which the next micro-batch begins if there are too many partitions
-    for one. ``target``: seconds in force.
+    have until the target. ``next_row``: the first row of the next micro-batch if there are too many partitions for one.
+    ``target``: seconds in force.
     """
 
     offsets: Ints
@@ -61,7 +61,7 @@ class BatchBudget:
 @dataclass(frozen=True)
 class TaskTime:
     """``seconds`` until all tasks should have ended; ``slots`` that run them; ``task_overhead``: cost of a task outside
-    its work, in seconds; ``rotation``: counts micro-batches; ``first_row``: the row with which this one begins."""
+    its work, in seconds; ``rotation``: counts micro-batches; ``first_row``: the row this one begins with."""
 
     seconds: float
     slots: int
@@ -97,8 +97,8 @@ def _available(time: TaskTime, splits: Ints) -> float:
 
 
 def _round_robin(rows: npt.NDArray[np.intp], wished: Floats, time: TaskTime) -> tuple[npt.NDArray[np.intp], int]:
-    """The rows that this micro-batch reads, and the row with which the next one begins. All rows, unless so many tasks
-    would cost too much of the time."""
+    """Returns the rows that this micro-batch reads and the first row of the next one. It reads all rows, unless so many
+    tasks would take too much of the time."""
     tasks_time = time.slots * time.seconds
     fitting = tasks_time / (time.task_overhead + float(wished.mean())) if len(rows) else 0.0
     most = int(max(LEAST_PER_SLOT * time.slots, OVERHEAD_SHARE * tasks_time / time.task_overhead, fitting))

@@ -63,7 +63,7 @@ COLD_BATCHES = 1
 learned late. Too small: a start is taken for a fixed cost."""
 RAMP = 5
 """Rates may grow faster in so many first micro-batches of a run. Too large: as with FIRST_GROWTH. Too small: a quick
-query takes long to be quick."""
+query takes long to speed up."""
 OVERRUN = 1.25
 """The reason is `overrun` if a micro-batch takes so many times the duration that its tasks explain. Too large: a user
 looks for slow bolts when stages after the source are slow. Too small: noise is reported as the reason."""
@@ -92,7 +92,7 @@ class Observation(NamedTuple):
     """The inputs when Spark asks for the next micro-batch.
 
     ``now``: monotonic seconds; ``wall``: seconds since 1970; ``waiting``: offsets, a row per partition of ``names``;
-    ``planned``: the micro-batch of the decision before, None if nothing was read; ``reports``: those since then.
+    ``planned``: the micro-batch of the decision before, None if nothing was read; ``reports``: the reports since then.
     """
 
     now: float
@@ -109,8 +109,8 @@ class AdmissionState:
 
     ``slots``: tasks that run at once, 0: unknown; ``task_overhead``: cost of a task outside its work, in seconds;
     ``overhead``: cost of a micro-batch outside its tasks; ``batches``: micro-batches of this run so far;
-    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: the row with which round
-    robin goes on; ``tasks_fixed``: reported seconds of a slot's tasks that do not depend on the number of offsets.
+    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: the row where round robin
+    continues; ``tasks_fixed``: reported seconds of a slot's tasks that do not depend on the number of offsets.
     """
 
     rates: RateEstimator = field(default_factory=RateEstimator)
@@ -229,7 +229,7 @@ def _unreported(state: AdmissionState, batch: BatchSeen, target: Target) -> Admi
 
 
 def _reasons(reasons: Ints, overhead: Overhead, target: Target, fixed: float) -> Ints:
-    """The common cause, if there is one, why partitions are held back; else each partition's own reason."""
+    """Returns why partitions are held back: the common cause if there is one, otherwise each partition's own reason."""
     if overhead.slope * overhead.back_off > OVERRUN:
         common = Reason.OVERRUN
     elif overhead.target_in_force(target, fixed) > target.wished:
@@ -240,12 +240,12 @@ def _reasons(reasons: Ints, overhead: Overhead, target: Target, fixed: float) ->
 
 
 def settings_of(plan: Plan, options: SourceOptions) -> Settings:
-    """For the spouts of a plan that have offsets of their own."""
+    """Returns the settings for the spouts of a plan that have their own offsets."""
     initial, millis = initial_rates(plan, options), options.batch_target_millis
     return Settings(None if millis is None else millis / 1000, initial, is_timed=len(initial) == len(plan.spouts))
 
 
 def initial_rates(plan: Plan, options: SourceOptions) -> dict[str, float]:
-    """Offsets per second of a partition before anything is measured, for the spouts that have offsets of their own."""
+    """Returns a partition's offsets per second until something is measured, per spout that has its own offsets."""
     own = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
     return {spout.name: float(options.initial_rate or spout.runs_as.initial_rate) for spout in own}  # type: ignore[attr-defined]

@@ -7,14 +7,13 @@ backlog of 10, 1 and 10 offsets, and a limit of 12 for the micro-batch:
 
     level 5: 5 + 1 + 5 = 11, and one remains         →  6, 1, 5     or, with another sum of the starts, 5, 1, 6
 
-A budget bounds each partition by a number of its own. Without a limit for the micro-batch every partition has its whole
-budget.
+A budget bounds each partition separately. Without a limit for the micro-batch, every partition gets its full budget.
 
 A spout may say where a range can be cut (``align``: a file is cut between lines). A cut before the wished end is taken.
 A cut after it would break the limit or the budget: the partition is held back, and tried again with what the others
-left. Only a partition that cannot move within the whole limit may exceed it, and then it moves alone: if nothing else
-moves, or in about every fourth micro-batch (by a hash of the starts), so that others with enough backlog cannot hold it
-back for ever.
+left. Only a partition that cannot move within the full limit may exceed it, and then no other partition moves. This
+happens if no other one would move anyway, or in about every fourth micro-batch (by a hash of the starts), so that
+others with enough backlog cannot hold it back forever.
 """
 
 import zlib
@@ -40,8 +39,8 @@ Align: TypeAlias = Callable[[str, int, int], int]
 Rows: TypeAlias = npt.NDArray[np.intp]
 NOWHERE: Mapping[str, Align] = MappingProxyType({})
 ALONE_EVERY = 4
-"""One micro-batch in so many reads alone a partition whose next cut lies beyond the limit. Too large: it waits long.
-Too small: the others wait long."""
+"""In one of this many micro-batches, a partition whose next cut lies beyond the limit is the only one read. Too large:
+it waits long. Too small: the others wait long."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,8 @@ def admit(
 
     The sum stays within ``limits.total``, each part within ``limits.per_partition`` and the partition's ``budget``
     (offsets, in the order of the partitions; -1 is no bound, 0 holds it), unless exactly one partition moves (see
-    above). ``aligns``: the ``align`` of each spout that has one of its own; never asked about a head, which is a cut
-    already. ``followers`` end with their leaders, and no limit counts them: their offsets were admitted before.
+    above). ``aligns``: the ``align`` of each spout that overrides it; never asked about a head, which is a cut already.
+    ``followers`` end with their leaders, and no limit counts them: their offsets were admitted before.
 
     Raises TopologyError if ``align`` answers outside of [start, head].
     """

@@ -40,23 +40,22 @@ SMALL_SHARE = 0.05
 """The same if no target is set, up to ``Target.longest``. Too large: a query that could read more does
 not. Too small: rows wait longer than they need to."""
 MOST_FIXED = 20.0
-"""The target grows with the fixed cost up to so many seconds of it. Too large: after two stalls of a sink the next
-micro-batch takes for ever, and several sources of one query, each of which takes the others' tasks for a fixed cost,
-drive each other up. Too small: a sink that really takes so long starves the query."""
+"""The target grows with the fixed cost, up to this many seconds of it. Too large: after two stalls of a sink the next
+micro-batch takes forever, and several sources of one query drive each other up, because each takes the others' tasks
+for a fixed cost. Too small: a sink that really takes so long starves the query."""
 MOST_SLOPE = 10_000.0
 """Largest slope. Too large: nonsense in reports stops a query. Too small: a sink's cost per row counts as fixed, and
 the target grows with it."""
 LEAST_WORK = 0.001
 """If the next micro-batch reads less than the last one, the work of the last one counts as at least this share of the
-target.
-Too large: a sink that is slow for each row is given more of them. Too small: a micro-batch without work stops a
-query."""
+target. Too large: a sink that is slow for each row is given more of them. Too small: a micro-batch without work stops
+a query."""
 MEMORY = 5
 """Number of micro-batches for the line; three of them outvote the others. Too large: a cost that has vanished is
 remembered. Too small: two outliers move the line."""
 STEEPNESS = 0.2
-"""Share of the target by which a line must fit better for its slope to be e times another one. Too large: a slope is
-taken for a fixed cost, to which the target then gives way. Too small: noise is taken for a slope."""
+"""How much better (in shares of the target) a line must fit for its slope to be e times another one. Too large: a
+slope is taken for a fixed cost, and the target gives way to it. Too small: noise is taken for a slope."""
 UNPROVEN = 1.25
 """The target grows with at most so many times the proven fixed cost. Too large: several sources of one query drive each
 other up. Too small: a target that noise has made too short stays so."""
@@ -89,7 +88,7 @@ class Target(NamedTuple):
 
 
 class WorkTime(NamedTuple):
-    """Of one micro-batch: the seconds that its tasks explain, and its duration."""
+    """The seconds of a micro-batch that its tasks explain, and its duration."""
 
     work: float
     took: float
@@ -97,10 +96,10 @@ class WorkTime(NamedTuple):
 
 @dataclass(frozen=True)
 class Overhead:
-    """``fixed``: seconds; ``slope``: at least 1 if tasks report; ``recent``: the last micro-batches, the newest first;
-    ``back_off``: the factor by which the next one reads less, 1 unless the last one took much longer than predicted;
-    ``proven``: seconds of the fixed cost that reading less has not made shorter; ``history``: the last micro-batches,
-    the newest first, including those before a change."""
+    """``fixed``: seconds; ``slope``: at least 1 if tasks report; ``recent``: the last micro-batches, newest first;
+    ``back_off``: divides what the next one reads, 1 unless the last one took much longer than predicted; ``proven``:
+    seconds of the fixed cost that reading less has not shortened; ``history``: the last micro-batches, newest first,
+    including those before a change."""
 
     fixed: float = FIXED
     slope: float = 1.0
@@ -157,8 +156,7 @@ class Overhead:
         return replace(self, slope=self.slope / factor, recent=recent, history=history)
 
     def _fitted(self, recent: tuple[WorkTime, ...], steepness: float, least: float) -> "Overhead":
-        """The best line among those through two micro-batches, and those through one with the fixed cost or the slope
-        of before."""
+        """The best line through two micro-batches, or through one of them with the previous fixed cost or slope."""
         slopes = {1.0, self.slope}
         slopes |= {batch.took / batch.work for batch in recent if batch.work}
         slopes |= {(batch.took - self.fixed) / batch.work for batch in recent if batch.work}

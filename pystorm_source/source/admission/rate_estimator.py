@@ -4,10 +4,10 @@
   change. It grows at most by the factor GROWTH per micro-batch, so no report can make the next one endless. In the
   first micro-batches of a run, which are small, it may grow faster.
 - Seconds of a task that do not depend on its offsets (a flush, a seek) are subtracted first: they are the part that
-  does not shrink when less is read. A slow growth of them stays invisible, since each micro-batch reads only a little
-  less. So if rates have drifted, one micro-batch reads much less, as a test.
-- A partition with failing tuples gets half, and a tenth more with each clean micro-batch. If as many fail of less, they
-  do not fail for the load: it gets all again, and such a share of failures is usual from then on.
+  does not shrink when less is read. Slow growth of that part goes unnoticed, because each micro-batch reads only a
+  little less. So once rates have drifted, a test micro-batch reads much less.
+- A partition with failing tuples gets half, and a tenth more with each clean micro-batch. If as large a share fails
+  when less is read, load is not the cause: it gets all again, and such a share of failures is usual from then on.
 - Partitions with lost reports follow the others; new partitions begin at the common rate of their spout.
 """
 
@@ -32,8 +32,8 @@ GAIN = 0.6
 """Share of a change that is applied if it is noise or upwards. Too large: rates follow chance, and overrun. Too small:
 a speed-up is used late."""
 FIRST_GROWTH = 10.0
-"""Largest factor by which a rate grows in one of the first micro-batches of a run. Too large: a few quick tuples at
-the start make the next micro-batch endless. Too small: a quick query takes long to be quick."""
+"""Largest growth factor of a rate in each of the first micro-batches of a run. Too large: a few quick tuples at the
+start make the next micro-batch endless. Too small: a quick query takes long to speed up."""
 GROWTH = 5.0
 """The same later on. Too large: a false report makes the next micro-batch endless. Too small: a large speed-up is used
 late."""
@@ -47,14 +47,14 @@ OUTAGE = 0.5
 """From this share on a partition gets less whatever is usual. Too large: all tuples of an outage fail. Too small: a
 service that fails often is hardly called."""
 CHANCE, FEW = 2.0, 2.0
-"""Standard deviations, and tuples besides, by which more may fail than by a share in the long run. Larger: a service
-that breaks down is noticed late where tuples are few. Smaller: chance halves a partition."""
+"""How many more tuples may fail than the long-run share predicts: standard deviations, plus a number of tuples. Larger:
+a service that breaks down is noticed late where tuples are few. Smaller: chance halves a partition."""
 FEWER = 0.75
 """Reading less has helped if the share of failed tuples is below so much of what it was. Too large: chance has helped.
 Too small: what helps a little is no help."""
 BACK_OFF, RECOVERY = 2.0, 0.1
-"""Factor by which a failing partition gets less, and share that it gets back with each clean micro-batch. Too
-large: the service breaks down again. Too small: a partition that has recovered waits."""
+"""Divides what a failing partition gets; and the share that it gets back with each clean micro-batch. Too large: the
+service breaks down again. Too small: a partition that has recovered waits."""
 MOST_BACK_OFF = 8.0
 """Largest such factor. Too large: a partition with a few failures all the time starves. Too small: what fails is tried
 all the time."""
@@ -104,7 +104,7 @@ class Drift:
     """How far the median rate has moved since fixed cost and rate of a task were last separated.
 
     A fixed cost that grows slowly looks like a rate that falls slowly: each micro-batch reads a little less, and none
-    reads so much less that the two can be separated. So after a while one micro-batch reads much less, as a test.
+    reads so much less that the two can be separated. After a while, therefore, a test micro-batch reads much less.
 
     ``rate``: the median rate then, 0.0 at the start of a query, infinite after a restart: an offset may hold the rate
     of a query that starved; ``batches``: micro-batches in a row whose median was off it.
@@ -120,7 +120,7 @@ class Drift:
 
     def after(self, rate: float, was_separated: bool, has_fixed: bool) -> "Drift":
         """After a micro-batch. ``rate``: the median now; ``was_separated``: whether the micro-batch separated fixed
-        cost and rate; ``has_fixed``: whether there is a fixed cost, for only then a rising rate may hide that it
+        cost and rate; ``has_fixed``: whether there is a fixed cost, because only then can a rising rate hide that it
         shrinks."""
         if was_separated or self.is_test_due or not self.rate or (rate > DRIFTED * self.rate and not has_fixed):
             return Drift(rate)
@@ -146,7 +146,7 @@ class RateEstimator:
     """A row per partition of ``names``.
 
     ``rate``: offsets per second of a task; ``measured``: whether a task has reported; ``splits``: tasks into which the
-    partition was split; ``share``: of the rate that is used, less than 1 while tuples fail; ``reason``: Reason.
+    partition was split; ``share``: part of the rate that is used, less than 1 while tuples fail; ``reason``: Reason.
     ``offsets``, ``seconds``: of a task of the partition, the last time. ``task_fixed``: reported seconds of a task that
     do not depend on its offsets. ``is_moving``: whether the last micro-batch took notably more or less time than
     estimated: then rates changed in the middle of it. ``failing``: the share of failed tuples for which the partition
@@ -173,7 +173,7 @@ class RateEstimator:
 
     @property
     def in_use(self) -> Floats:
-        """Offsets per second by which budgets are made."""
+        """Offsets per second that budgets are based on."""
         return self.rate * self.share
 
     def of(self, names: Names, initial: Mapping[str, float]) -> "RateEstimator":
@@ -206,7 +206,7 @@ class RateEstimator:
 
     def after(self, seen: RateSamples, planned: Flags, growth: float = GROWTH) -> "RateEstimator":
         """The estimates after the tasks of a micro-batch have reported. ``planned``: the partitions that it read;
-        ``growth``: largest factor by which a rate grows."""
+        ``growth``: the largest factor a rate can grow by."""
         rows = np.flatnonzero(seen.reported)
         tasks = seen.reported[rows]
         task_offsets, task_seconds = seen.offsets[rows] / tasks, seen.seconds[rows] / tasks
@@ -222,7 +222,7 @@ class RateEstimator:
         offsets[rows], seconds[rows] = task_offsets, task_seconds
         failed, before = seen.failing[rows], self.failing[rows]
         trees = np.maximum(seen.trees[rows], 1.0)
-        # At the floor as well, where nothing less can be read: else it would stay there.
+        # Also at the floor, where less cannot be read: otherwise it would stay there.
         read_less = (task_offsets < FEWER * self.offsets[rows]) | (share[rows] <= 1 / MOST_BACK_OFF)
         as_many = _by_chance(failed, trees) >= FEWER * before
         in_vain = (failed > FAILING) & (before > 0) & as_many & (failed <= OUTAGE) & read_less

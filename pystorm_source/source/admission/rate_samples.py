@@ -2,14 +2,14 @@
 
 Reports may be lost, late, repeated or false. So they are compared with what the runner knows itself: the ranges that it
 planned, when it planned them, and when each report arrived. Reports on another micro-batch or on unplanned offsets are
-ignored. Of two reports on one range the later one counts (Spark ran the task again, which is no failure). A task cannot
-have begun before its micro-batch. And a slot is never empty while tasks wait: if the reports leave more than the share
-UNEXPLAINED of the slots' time unexplained, tasks that claim to be much faster than before are charged with the missing
-time.
+ignored. If a range is reported twice, the later report counts (Spark ran the task again, which is no failure). A task
+cannot have begun before its micro-batch. And a slot is never empty while tasks wait: if the reports leave more than the
+share UNEXPLAINED of the slots' time unexplained, tasks that claim to be much faster than before are charged with the
+missing time.
 
-The time for which a circuit breaker was open is no work: it says how long an outage was, nothing of the next
-micro-batch. Nor do the failures that have opened it: the breaker, not the size of micro-batches, spares the service.
-Waiting for permits of a limit is work, as the next micro-batch will wait for its permits, too.
+The time that a circuit breaker was open is not work: it says how long an outage lasted, and nothing about the next
+micro-batch. The failures that opened it do not count either: the breaker, not the size of micro-batches, spares the
+service. Waiting for a limit's permits is work, because the next micro-batch will wait for its permits, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,8 +41,8 @@ work is taken for the cost of tasks. Too small: tasks that start slowly are take
 class Report(Protocol):
     """What admission reads from a task's report on one range [start, end) of a partition. ``arrived``: monotonic
     seconds of the runner; ``seconds``: how long the task had worked by then; ``acked``, ``failed``: tuple trees;
-    ``refused``: of the failed ones those that no retry helps: a service that says so works. ``paused``: seconds of
-    these for which calls waited for an open circuit breaker."""
+    ``refused``: failed ones that no retry helps: a service that says so works. ``paused``: how many of these seconds
+    calls waited for an open circuit breaker."""
 
     @property
     def batch(self) -> str: ...
@@ -70,7 +70,7 @@ class Report(Protocol):
 
 @dataclass(frozen=True)
 class BatchSeen:
-    """A micro-batch that is over, as the runner saw it. ``starts``, ``ends``: what was planned, a row per partition.
+    """A finished micro-batch from the runner's view. ``starts``, ``ends``: what was planned, a row per partition.
 
     ``planned``, ``asked``: monotonic seconds at which Spark asked for this micro-batch and for the next one.
     ``waited``: whether the query waited for its trigger in between.
@@ -99,10 +99,10 @@ class BatchSeen:
 @dataclass(frozen=True)
 class RateSamples:
     """Per row of the batch: how many tasks ``reported``; the sums of their ``offsets`` and ``seconds``; ``failing``:
-    the largest share of failed tuples of a task; ``trees``: how many tuples a task had, of which that is a share.
+    the largest share of failed tuples of a task; ``trees``: how many tuples a task had, the base of that share.
 
-    For the batch: ``is_whole``: whether every task has reported; ``slots`` at work at once; ``gap``: seconds for which
-    a slot was empty between two tasks (None: unknown); ``ended``: when the last report arrived; ``times``: seconds of
+    For the batch: ``is_whole``: whether every task has reported; ``slots`` at work at once; ``gap``: seconds that a
+    slot was empty between two tasks (None: unknown); ``ended``: when the last report arrived; ``times``: seconds of
     each task, in Spark's order."""
 
     reported: Ints
@@ -137,7 +137,7 @@ def rate_samples(seen: BatchSeen, rate: Floats, slots: int) -> RateSamples:
     trees = tasks.failed + tasks.acked
     overloads = np.where(tasks.paused > 0, 0, np.maximum(tasks.failed - tasks.refused, 0))
     np.maximum.at(failing, tasks.row, overloads / np.maximum(trees, 1))
-    # What needs no permits may work on meanwhile: an outage makes no one faster than before.
+    # Tuples that need no permits can go on while a breaker is open, so an outage must not make a task look faster.
     known = np.minimum(took, tasks.offsets / rate[tasks.row])
     worked = np.where(tasks.paused > 0, np.maximum(took - tasks.paused, known), took)
     reported = np.bincount(tasks.row, minlength=rows)

@@ -1,4 +1,4 @@
-"""The controller's section of an offset, from which a restarted query goes on. Pure.
+"""The controller's section of an offset: what a restarted query knows from the start. Pure.
 
 ::
 
@@ -7,8 +7,8 @@
 
 ``taskMicros``: time that a slot loses between two tasks; ``taskFixedMicros``: time of a task that does not depend on
 its offsets. Rates are offsets per second, to two significant digits. A partition is named if its rate differs by more
-than a quarter from the common rate of its spout. If the section is missing or makes no sense the controller begins
-anew: it never decides which rows there are."""
+than a quarter from the common rate of its spout. If the section is missing or makes no sense, the controller starts
+from scratch: it never decides which rows exist."""
 
 import math
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ small: long offsets."""
 MICROS = 1_000_000
 MOST_SLOTS, MOST_FIXED = 1_000_000, 3600.0
 """Largest slots and largest fixed cost in seconds that make sense in an offset. Too large: nonsense plans a micro-batch
-of hours. Too small: a large cluster, or a slow sink, is learned anew after each restart."""
+of hours. Too small: a large cluster, or a slow sink, is learned again after each restart."""
 
 
 def section_of(state: AdmissionState) -> dict[str, dict[str, Any]]:

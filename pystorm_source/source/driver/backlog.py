@@ -1,4 +1,4 @@
-"""The backlog, as it appears in a query's progress (``sources[0].latestOffset``)."""
+"""The backlog that a query's progress shows (``sources[0].latestOffset``)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from pystorm_source.source.offsets.partition_index import total
 MOST_OF_REASON = 500
 """Characters of an error in a report."""
 MOST_NAMED = 100
-"""Partitions that a report names; beyond that it has the sum only, for progress is printed and stored by the batch."""
+"""Most partitions that a report names; with more it has only the sum, because each micro-batch prints and stores it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +35,10 @@ class Backlog:
         values, sorted.
 
         ``offsets`` are the heads, ``backlog`` counts the offsets left after the micro-batch now admitted, ``throttled``
-        names the partitions that leave a backlog behind, ``limits`` those of the user in force. ``polls``: spout → how
-        often the run has asked it for its heads. ``unavailable``: spouts whose sources are busy, and why. Partitions
-        are named while there are at most 100. ``topology`` is shortened until the whole has at most 64 KiB.
-        ``avgOffsetsBehindLatest``, ``max…`` and ``min…`` are strings, as the Kafka source of Spark has them in its
-        metrics.
+        names the partitions that leave a backlog behind, ``limits`` are the user's limits in force. ``polls``: spout →
+        how often the run has asked it for its heads. ``unavailable``: spouts whose sources are busy, and why. With more
+        than 100 partitions, none is named. ``topology`` is shortened until the JSON has at most 64 KiB.
+        ``avgOffsetsBehindLatest``, ``max…`` and ``min…`` are strings, as in the metrics of Spark's Kafka source.
         """
         planned, rows = self.planned, self._rows()
         waits, user, paused = planned.seen.waiting, planned.limits, planned.seen.paused
@@ -80,7 +79,7 @@ class Backlog:
         return dict(sorted(report.items()))
 
     def _rows(self) -> npt.NDArray[np.intp]:
-        """Without those of spouts that count permits, which are no backlog."""
+        """All rows except rows of spouts that count permits: permits are no backlog."""
         seen = self.planned.seen
         counts = np.ones(len(self.planned.ends), np.bool_)
         for component in seen.without_offsets:

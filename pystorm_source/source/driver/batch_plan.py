@@ -2,17 +2,17 @@
 
 ``plan`` decides in this order; what comes first wins:
 
-1. Nothing is read while too little waits (``minOffsetsPerTrigger``), or while a circuit breaker is open: what the
-   micro-batch does would fail. Under Trigger.AvailableNow the query would end there, so it reads on. Nor while the
-   start of a query is not known of all spouts.
+1. Nothing is read while too little waits (``minOffsetsPerTrigger``), until all spouts have said where the query begins,
+   or while a circuit breaker is open, because the micro-batch would fail. Under Trigger.AvailableNow an open breaker
+   would end the query, so it reads on.
 2. No partition reads beyond its budget, which the controller makes (``admission/controller``), if it holds back.
-3. Nor beyond the user's limits, and all of them share those fairly (``admission/limits``).
+3. No partition reads beyond the user's limits, and all partitions share them fairly (``admission/limits``).
 
-Spark 4.0 and 4.1 ask without a start and a limit. Nothing tells there whether the query has an end, and
-Trigger.AvailableNow and Trigger.Once plan one micro-batch: offsets that the controller held back would wait for the
-next run. So it holds back from the second micro-batch of a run on, which only a query without end has, and from the
-first one on if the offset has the controller's section, which only a run of several micro-batches writes, or if the
-user sets a first rate.
+Spark 4.0 and 4.1 ask without a start and a limit, so nothing says whether the query has an end. Trigger.AvailableNow
+and Trigger.Once plan one micro-batch there: offsets that the controller held back would wait for the next run. So it
+holds back from the second micro-batch of a run on, which only a query without end has. It holds back from the first one
+on if the offset has the controller's section, which only a run of several micro-batches writes, or if the user sets a
+first rate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class Seen(NamedTuple):
     ``by_limit``: whether this Spark passes a start and a limit; ``reports``: the tasks' since the last time;
     ``paused``: rate limits whose services are not called now, and for how many seconds; ``followers``: partitions that
     read what others read before; ``polls``: spout → how often this run has asked it for its heads; ``busy``: spouts
-    whose sources are unavailable; ``unanswered``: whether of one of them nothing at all is known."""
+    whose sources are unavailable; ``unanswered``: whether nothing at all is known about one of them."""
 
     now: float
     wall: float
@@ -79,7 +79,7 @@ class Seen(NamedTuple):
 
 
 class PlanState(NamedTuple):
-    """What one trigger leaves for the next. A restart begins anew, with what the offset holds.
+    """What one trigger leaves for the next. A restart keeps only what the offset holds.
 
     ``controlled``: whether a controller makes budgets; ``admission``: what it has learned, None before its first one;
     ``measured``: the micro-batch of its last one, None if nothing was read. ``waits_since``: when the offsets that are
@@ -93,7 +93,7 @@ class PlanState(NamedTuple):
     has_planned: bool = False
 
     def begun(self, batch: str) -> "PlanState":
-        """``batch``: the name by which tasks will report on the planned micro-batch."""
+        """``batch``: the name that tasks will give the planned micro-batch in their reports."""
         return self if self.measured is None else self._replace(measured=self.measured._replace(batch=batch))
 
 
@@ -114,12 +114,12 @@ class Planned(NamedTuple):
 
 
 def plan(request: ReadRequest, at: Offsets, seen: Seen, limits: Limits, state: PlanState) -> Planned:
-    """The end of the next micro-batch of a query that has planned up to ``at``; ``at`` itself if there is none.
+    """Plans the next micro-batch of a query that has planned up to ``at``; its end is ``at`` if it would read nothing.
 
     Raises TopologyError if an ``align`` answers nonsense.
     """
     if not (limits.lifted or (not seen.by_limit and not state.has_planned)):
-        seen = seen.in_turn()  # else the run may end with this micro-batch, and what it polls is not left unread
+        seen = seen.in_turn()  # otherwise the run may end with this micro-batch, and must read what it polls
     waits = seen.readable
     learned, budget, failure = _budgeted(request, at, seen, limits, state)
     if not (seen.by_limit or state.has_planned or at.admission or request.options.initial_rate is not None):
@@ -166,8 +166,8 @@ def _budgeted(
 
 
 def _waits_since(since: float | None, seen: Seen, minimum: int | None, max_delay: float) -> float | None:
-    """Since when what waits is held back for more; None if it is not: there are ``minimum`` offsets, or they have
-    waited ``max_delay`` seconds."""
+    """Since when waiting offsets are held back for more; None if they are not: there are ``minimum`` of them, or they
+    have waited ``max_delay`` seconds."""
     if minimum is None or not 0 < seen.backlog < minimum:
         return None
     since = seen.now if since is None else since

@@ -1,6 +1,6 @@
 """Commits to the spouts, which a source may refuse for a while.
 
-A commit that is refused is not kept: the next one has later offsets, and says all that this one says.
+A refused commit is not kept: the next one has later offsets, and covers this one.
 """
 
 from collections.abc import Mapping

@@ -14,9 +14,9 @@ from pystorm_source.source.task.range_partition import PlannedBatch, RangePartit
 def partitions_of(
     ranges: Ranges, planned: PlannedBatch, spouts: DriverSpouts, wished: int | None, most: int | None = None
 ) -> list[RangePartition]:
-    """One partition per range, or as its spout says; those of more than ``most`` offsets split by their spout, then the
-    larger ones until there are ``wished``. Pure, so that a replay reads alike. A spout may refuse to split; spouts
-    without offsets always do."""
+    """Returns one partition per range, or as its spout says. Spouts split ranges of more than ``most`` offsets, then
+    the larger ones until there are ``wished``. Pure, so that a replay reads the same. A spout may refuse to split;
+    spouts without offsets always do."""
     ranges = _as_spouts_say(ranges, spouts)
     planned = planned.beginning_with(ranges)
     if most is not None:
@@ -30,8 +30,8 @@ def partitions_of(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Spares the garbage collector objects that all live on: it would look through the whole heap several times, for
-    three quarters of the time that it takes to make a hundred thousand partitions."""
+    """Turns the garbage collector off while objects are made that all stay alive. It would scan the whole heap several
+    times, which takes three quarters of the time to make a hundred thousand partitions."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -62,7 +62,7 @@ def _split(ranges: Ranges, spouts: DriverSpouts, parts_of: Iterable[int]) -> Ite
 
 
 def _parts(ranges: list[Range], spouts: DriverSpouts, wished: int) -> list[int]:
-    """How many parts each range is cut into: one, and the rest one after another to the range with the largest
+    """How many parts each range is cut into: each gets one, and each further part goes to the range with the largest
     parts."""
     parts = [1] * len(ranges)
     sizes = [each.end - each.start if each.key.component in spouts.components else 0 for each in ranges]

@@ -1,7 +1,6 @@
-"""How often the driver asks a spout what there is, however often Spark asks the driver.
+"""How often the driver asks a spout for new data, no matter how often Spark asks the driver.
 
-An idle query of Spark asks some 70 times a second. That is nothing to a spout that looks into memory, and too much to
-a service.
+An idle Spark query asks some 70 times a second: nothing for a spout that looks into memory, and too much for a service.
 """
 
 EARLY = 0.1
@@ -10,9 +9,9 @@ early finds nothing new, and its rows wait for the next one. Too large: it is as
 
 
 class PollInterval:
-    """Of one spout: an interval of so many ``seconds``; 0: whenever Spark asks. ``asked``: how often it was asked.
+    """How often one spout is asked: every so many ``seconds``; 0: whenever Spark asks. ``asked``: how often it was.
 
-    Over any time, it is due at most once in each interval and once more.
+    Over any period, the spout is due at most once per interval, plus once.
     """
 
     def __init__(self, seconds: float):

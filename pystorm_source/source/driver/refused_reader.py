@@ -1,4 +1,4 @@
-"""A stream reader that says why there is none."""
+"""A stream reader that only raises the error of its creation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn

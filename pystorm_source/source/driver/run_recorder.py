@@ -1,4 +1,4 @@
-"""What the runner knows of each micro-batch of its run, written into the run's record file as it comes to know it.
+"""Writes what the runner learns about each micro-batch of its run into the run's record file.
 
 ::
 
@@ -8,8 +8,8 @@
     a breaker ────▶ breaker_changed ─ outages ──────────────────┘               when a breaker opens, probes or closes,
                                                                                 when the run ends
 
-Spark's progress has the counts of a micro-batch only with the next one, those of the last one never, and those of none
-on Spark 4.0 and 4.1. The file has all of them.
+Spark's progress shows a micro-batch's counts only with the next one, so never the counts of the last one; on Spark 4.0
+and 4.1 it shows no counts. The file has all of them.
 """
 
 import logging
@@ -77,12 +77,12 @@ class RunRecorder:
     """The record of one run of a query.
 
     ``topology``: the components' counts of a micro-batch, by its number; None if it has no report. ``dropped``: reason
-    → reports that could not be used. ``queue_capacity``: of the receive queues. ``folder``: option progress.path, empty
-    for the private folder of the driver's JVM alone. ``here``: whether this process is to write. ``outages``: the
-    limits whose circuit breakers are open.
+    → reports that could not be used. ``queue_capacity``: of the receive queues. ``folder``: option progress.path; if
+    empty, only the private folder of the driver's JVM. ``here``: whether this process writes; None: if it is a runner.
+    ``outages``: the limits whose circuit breakers are open.
 
-    Reports of the micro-batch before correct its record until that of the newest one is written: a line of a file
-    replaces the one before it, and none further up.
+    Late reports correct the previous micro-batch's record until the newest one's is written: a line of a file can
+    replace only the line before it.
 
     Threading law: the planning thread calls all methods but ``reported`` and ``breaker_changed``, which the thread that
     receives reports calls; one lock.
@@ -117,7 +117,7 @@ class RunRecorder:
         self._before: RunningBatch | None = None
         """The one before, while its record may be corrected."""
         self._loses = False
-        """Whether reports of the one before have not come at all."""
+        """Whether no report of the one before has come at all."""
         self._query: QueryBatch | None = None
         self._next = 0
         self._said = False
@@ -173,7 +173,7 @@ class RunRecorder:
     @_harmless
     def breaker_changed(self) -> None:
         """A circuit breaker has opened or closed, or its probe has failed. The last line says so, whichever micro-batch
-        it is of: the one that waits may have no report for as long."""
+        it is about: the one that waits may have no report for that long."""
         if self._last is not None:
             self._put(self._last)
         elif self._batch is not None:
@@ -225,7 +225,7 @@ class RunRecorder:
         batch.changed = False
 
     def _put(self, record: PystormProgress) -> None:
-        """Writes it with the outages of now."""
+        """Writes it with the current outages."""
         self._last = record
         record = replace(record, outages=tuple(self._outages()))
         try:

@@ -1,6 +1,6 @@
-"""What the runner tells of its run: warnings, the query's progress, the record file; and what its tasks tell it.
+"""What the runner says about its run: warnings, the query's progress, the record file; and what its tasks report.
 
-Planning knows nothing of it: ``planned`` takes the decision when it has been made. No query ends because of it.
+Planning does not depend on it: ``planned`` gets each decision after it was made. No query ends because of it.
 """
 
 import logging
@@ -30,7 +30,7 @@ logger = logging.getLogger("pystorm.source")
 
 
 class RunTelemetry:
-    """Of one run of a query. ``recorded``: whether it is recorded in a file; None: in the runner.
+    """Telemetry of one run of a query. ``recorded``: whether it is recorded in a file; None: if this is a runner.
 
     Threading law: the planning thread calls all methods but ``reported``, which the thread that receives reports calls.
     """
@@ -68,7 +68,7 @@ class RunTelemetry:
         self._asked: float | None = None  # for the micro-batch that runs now
 
     def warn(self, warning: str) -> None:
-        """Once, not with every trigger."""
+        """Warns once, not with every trigger."""
         if warning not in self._warned:
             self._warned.add(warning)
             logger.warning("%s", warning)
@@ -81,12 +81,12 @@ class RunTelemetry:
             self.recorder.reported(report)
 
     def _breaker_changed(self) -> None:
-        """Called by the thread that receives reports and wishes for permits."""
+        """Called by the thread that receives reports and requests for permits."""
         self.recorder.breaker_changed()
 
     def reports(self) -> list[TaskReport]:
-        """Those since the last call, without attempts that an exception has ended. Waits a moment for those that are on
-        their way, so call it as late as possible."""
+        """Returns the reports since the last call, without attempts that ended in an exception. Waits a moment for
+        reports on their way, so call it as late as possible."""
         if self.receiver.on:
             self.counts.await_reports()
         reports = self.receiver.take()
@@ -104,7 +104,7 @@ class RunTelemetry:
         """What was planned when Spark had ``asked`` for it (monotonic seconds, seconds since 1970).
 
         The order matters: the record, written last, shows the duration of the micro-batch that ends here, and its sums
-        are taken before they begin anew.
+        are taken before they are reset.
         """
         if planned.failure is not None:
             logger.error(

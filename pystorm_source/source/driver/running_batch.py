@@ -1,4 +1,4 @@
-"""A micro-batch, as the record of a run comes to know it."""
+"""What the record of a run knows about a micro-batch so far."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,12 +1,12 @@
 """Reads the state of all sources for the planner: heads of all spouts, permits for those without offsets, and the
 frozen view of Trigger.AvailableNow.
 
-A spout whose source is busy keeps its last answer; without one nothing of it is read, and nothing is lost.
+A spout whose source is busy keeps its last answer; without an answer nothing of it is read, and nothing is lost.
 
-A spout is asked at intervals (``poll_interval``); between, its last answer is used again. That is right because two
-micro-batches planned from one answer are one larger micro-batch, cut in two: the second one begins in partitions and
-with notes of that same answer. If Spark's offset does not stem from it, the spout is asked at once. Which partitions
-have left is decided when the spout answers, never later: notes of that answer may still speak of the others.
+A spout is asked at intervals (``poll_interval``); in between, its last answer is used again. This is correct because
+two micro-batches planned from one answer are one larger micro-batch, cut in two: the second one begins in partitions
+and with notes of that same answer. If Spark's offset does not stem from it, the spout is asked at once. Which
+partitions are gone is decided when the spout answers, never later: that answer's notes may still mention the others.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from pystorm_source.worker.source_outage import SourceOutage
 Bounds: TypeAlias = npt.NDArray[np.int64]
 EMPTY = np.empty(0, np.int64)
 REST_SECONDS = 0.1
-"""Too large: what is back, and what others have, is seen late. Too small: the driver does nothing but ask others."""
+"""Too large: a source that is back, or new data of others, is seen late. Too small: the driver does nothing but ask."""
 
 
 class Answer(NamedTuple):
@@ -64,12 +64,12 @@ class SnapshotReader:
         self._answers: dict[str, Answer] = {}
         self._outages = spouts.outages(self._clock)
         self.unanswered: set[str] = set()
-        """Spouts that the last ``read`` knows nothing of, as their sources are busy."""
+        """Spouts that the last ``read`` knows nothing of, because their sources are busy."""
         self._permits = permits or PERMITS
         self._caps: dict[str, Mapping[str, int]] | None = None
         self._index = PartitionIndex({})
         self.followers = NO_FOLLOWERS
-        """Of the partitions that the last ``read`` has found."""
+        """Among the partitions that the last ``read`` found."""
         self._ordered: dict[str, _Ordered] = {}
         self.without_offsets = tuple(component.name for component in plan.spouts if not component.is_partitioned)
         """The spouts that count permits."""
@@ -86,17 +86,17 @@ class SnapshotReader:
 
     @property
     def outages(self) -> dict[str, SourceOutage]:
-        """Of the spouts whose sources are busy."""
+        """The outages of the spouts whose sources are busy."""
         return {name: outage for name, outage in self._outages.items() if outage.is_on}
 
     def rest(self) -> None:
-        """Blocking: a moment, until a spout that is unanswered may be asked again, or others may have more."""
+        """Blocking: waits a moment, until an unanswered spout may be asked again, or others may have more."""
         self._clock.sleep(REST_SECONDS)
 
     def read(self, at: Offsets) -> SourceState:
         """Everything as it is now, or was when a spout was last asked, for a query that has planned up to ``at``.
 
-        Of a spout that is unanswered there is nothing to read. Raises TupleFailed if one has been busy for too long.
+        An unanswered spout has nothing to read. Raises TupleFailed if a spout has been busy for too long.
         """
         self.unanswered.clear()
         state: dict[str, Mapping[str, int | str]] = {}
@@ -115,7 +115,7 @@ class SnapshotReader:
         return SourceState(index, earliest, latest, state, retired)
 
     def freeze(self) -> None:
-        """From here on nothing counts that comes later.
+        """From here on nothing newer counts.
 
         Spark calls this before it passes the query's offset. A spout whose ``snapshot`` depends on that is asked
         later, by the first ``bounded``.
@@ -205,7 +205,7 @@ class _Ordered:
 
 
 def _still_there(snapshot: CheckedSnapshot, known: Mapping[str, int]) -> tuple[tuple[str, ...], Bounds]:
-    """Names and bounds without retired partitions. A retired partition that is not wholly read is still read."""
+    """Names and bounds without retired partitions. A retired partition that is not fully read is still read."""
     heads = snapshot.heads
     over = {name for name in snapshot.retired if name in heads and known.get(name, 0) >= heads[name][1]}
     if not over:

@@ -55,7 +55,7 @@ class DriverSpouts:
         return DriverSpouts, (self._plan,)
 
     def outages(self, clock: Clock) -> dict[str, SourceOutage]:
-        """Spout → whether its source is busy: of one kind of call."""
+        """Spout → whether its source is busy, for one kind of call."""
         return {name: self._outage(name, clock) for name in self.components}
 
     def _outage(self, component: str, clock: Clock) -> SourceOutage:
@@ -77,7 +77,7 @@ class DriverSpouts:
         return wished
 
     def knows_its_end(self, component: str) -> bool:
-        """Whether the spout's snapshots tell a run that reads all there is when it has come to the end."""
+        """Whether the spout's snapshots say when a run that reads all there is has reached the end."""
         plan = self._plan.component(component)
         return plan.wrapper is not None and plan.cls._pystorm_has_notes
 
@@ -87,17 +87,17 @@ class DriverSpouts:
             spout._pystorm_is_frozen = True
 
     def overrides(self, component: str, method: str) -> bool:
-        """Whether the spout has that method of its own."""
+        """Whether the spout overrides that method."""
         return getattr(self._plan.component(component).runs_as, method) is not getattr(PartitionedSpout, method)
 
     @property
     def aligns(self) -> dict[str, Align]:
-        """The ``align`` of each spout that has one of its own."""
+        """The ``align`` of each spout that overrides it."""
         return {name: partial(self._align, name) for name in self.components if self.overrides(name, "align")}
 
     @property
     def leaders(self) -> dict[str, Leader]:
-        """Of the spouts whose partitions may follow others."""
+        """The leader function of each spout whose partitions may follow others."""
         classes = {name: self._plan.component(name).runs_as for name in self.components}
         return {
             name: cls._pystorm_leader_of  # type: ignore[attr-defined]
@@ -106,7 +106,7 @@ class DriverSpouts:
         }
 
     def tasks(self, component: str, ranges: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-        """What the tasks of a micro-batch read that moves a spout's partitions so far."""
+        """What the tasks read in a micro-batch that moves a spout's partitions this far."""
         if not self.overrides(component, "_pystorm_tasks"):
             return ranges
         with self._asked(component, "split") as spout:
@@ -140,7 +140,7 @@ class DriverSpouts:
                 spout.cleanup()
             except Terminated:
                 raise
-            except BaseException as error:  # sys.exit() of one must not keep the others from theirs
+            except BaseException as error:  # sys.exit() in one must not skip the others
                 logger.error("cleanup() of spout %r, on the driver, raised\n%s", component, shown(error))
 
     def _align(self, component: str, partition: str, start: int, end: int) -> int:

@@ -1,12 +1,12 @@
 """Spark's calls during a streaming query, in the runner process on the driver; only ``read`` runs in the tasks.
 
 The life of a micro-batch, from offset to offset: ``latestOffset`` reads the sources (``snapshot_reader``), decides how
-much of what waits the micro-batch reads (``batch_plan``), tells people of it (``run_telemetry``) and returns the next
+much of the backlog the micro-batch reads (``batch_plan``), reports on it (``run_telemetry``) and returns the next
 offset; Spark writes it to its log; ``partitions`` turns the two offsets into ranges (``offsets.ranges``), independent
 of earlier calls; ``commit`` follows with the next batch.
 
-Spark builds this class twice, in the runner and in the planner. The planner's plans nothing and is pickled for every
-task, in which it becomes a ``TaskReader``. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the
+Spark builds this class twice, in the runner and in the planner. The planner's copy plans nothing; it is pickled for
+every task and becomes a ``TaskReader`` there. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the
 position is then the last planned offset.
 """
 
@@ -57,7 +57,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     called.
 
     ``controlled``: whether a controller sizes micro-batches, unless ``feedback`` is off; ``recorded``: whether the run
-    is recorded in a file; None: in the runner.
+    is recorded in a file; None: if this is a runner.
     """
 
     def __init__(
@@ -117,9 +117,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if start is not None and not planned.is_new else planned.offsets.to_json()
 
     def getDefaultReadLimit(self) -> "ReadLimit":
-        """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, which lifts all limits.
+        """Returns the limit that Spark passes to ``latestOffset``, except with Trigger.Once, which lifts all limits.
 
-        With ``journal.readers`` a run that has no other limit, too, must be told from one of a single micro-batch.
+        With ``journal.readers``, a run without limits gets one too, which distinguishes it from a single micro-batch.
         """
         options = self._request.options
         return default_read_limit(
@@ -173,7 +173,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Writes the last record, stops listening for reports and cleans up the driver's spouts. May be called
         again.
 
-        Spark waits for none of it. So what the next run needs is given back first: the port, and what spouts hold.
+        Spark does not wait for it, so what the next run needs is released first: the port, and the spouts' resources.
         """
         telemetry = self._telemetry
         telemetry.receiver.refuse()
@@ -216,7 +216,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return wire.parse(offset, self._components)
 
     def _seen(self, at: Offsets, by_limit: bool) -> Seen:
-        """Reports may come while the heads are read, so they are taken afterwards; then the clock, as that may wait."""
+        """Reports may come while the heads are read, so they are taken afterwards; taking may wait, so the clock is
+        read last."""
         snapshots = self._snapshots
         source = snapshots.read(at)
         first = self._request.starting if not snapshots.unanswered else replace(self._request.starting, named={})

@@ -1,8 +1,8 @@
 """Several short ranges share a Spark task.
 
 A task of a Python source costs Spark 15 to 40 ms besides its work, and a topic or a folder may have hundreds of
-partitions with a few rows each. So neighbours are read one after the other by one task, as far as their work is little:
-each is a range of its own still, with its own report, and reads the same rows as if it had a task for itself.
+partitions with a few rows each. So one task reads neighbours one after the other as long as their work is small. Each
+is still a separate range with its own report, and reads the same rows as it would in a separate task.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,19 +15,19 @@ from pystorm_source.source.admission.task_schedule import Floats
 from pystorm_source.source.task.range_partition import JoinedRanges, RangePartition
 
 TASKS_PER_SLOT = 2
-"""Tasks that a slot gets at least, as far as ranges are joined at all. Too many: each costs what a task costs. Too few:
+"""Fewest tasks per slot, if ranges are joined at all. Too many: each costs what a task costs. Too few:
 if one takes longer than estimated, the other slots wait, and slots that are added find nothing to do."""
 TASK_COST = 0.05
-"""Seconds of work that are joined whatever there are of slots. Too large: slots are empty. Too small: tasks cost more
-than they do."""
+"""Seconds of work that are joined regardless of the number of slots. Too large: slots are empty. Too small: tasks cost
+more than they do."""
 LONGEST = 1.0
-"""Seconds of work that a joined task has at most. Too large: a task that fails begins so much anew, and one that takes
-longer than estimated holds up the micro-batch. Too small: with a target of minutes, tasks are short without need."""
+"""Most seconds of work in a joined task. Too large: a task that fails repeats that much work, and one that takes longer
+than estimated holds up the micro-batch. Too small: with a target of minutes, tasks are needlessly short."""
 MOST_UNMEASURED = 8
-"""Ranges of a task of which nothing is measured. Too many: a slow bolt behind many partitions works in few tasks in the
-first micro-batch, and in all of a batch read. Too few: thousands of small files are thousands of tasks."""
+"""Most unmeasured ranges in a task. Too many: a slow bolt behind many partitions works in few tasks in the first
+micro-batch, and throughout a batch read. Too few: thousands of small files are thousands of tasks."""
 UNKNOWN_SLOTS = 4
-"""Tasks that are taken to be at work at once before any has reported. Too many: as TASKS_PER_SLOT. Too few: a large
+"""Assumed number of tasks at work at once before any has reported. Too many: as TASKS_PER_SLOT. Too few: a large
 cluster takes some micro-batches to be used."""
 
 
@@ -35,7 +35,7 @@ def estimates(
     ranges: Sequence[RangePartition], initial: Mapping[str, float], rates: RateEstimator
 ) -> tuple[Floats, Flags]:
     """Seconds of work of each range, and whether tasks have reported on its partition. ``initial``: offsets per second
-    of the spouts that have offsets, before anything is measured; the ranges of others take what they take: infinite."""
+    of the spouts that have offsets, before anything is measured; the ranges of others take unknown time: infinite."""
     keys = ((component, name) for component, names in rates.names.items() for name in names)
     columns = zip(keys, rates.in_use.tolist(), rates.measured.tolist(), strict=True)
     known = {key: rate for key, rate, is_measured in columns if is_measured and key[0] in initial}
@@ -58,7 +58,7 @@ def packed(
     short = float(seconds[seconds < LONGEST].sum())
     share = short / (slots or UNKNOWN_SLOTS)
     bound = min(max(share / TASKS_PER_SLOT, min(share, TASK_COST)), LONGEST)
-    # A little more: sums of floats are not exact, and a task too many would have the rest alone.
+    # A little more: sums of floats are not exact, and one task too many would get only the remainder.
     return list(_joined(ranges, _groups(seconds, measured, 1.001 * bound)))
 
 

@@ -26,9 +26,10 @@ MOST_PERCENT = 1_000_000
 
 @dataclass(frozen=True)
 class Throttling:
-    """Of one micro-batch: ``limit``: offsets that it may read at most, None for any number; ``reason``: why; ``by``:
-    reason → partitions that leave a backlog behind for it. Of the controller, None if there is none: ``budget``: the
-    offsets that it grants; ``pressure``: backlog in percent of one micro-batch at the target; ``target_millis``."""
+    """What bounds one micro-batch. ``limit``: the most offsets it may read, None for any number; ``reason``: why;
+    ``by``: reason → how many partitions leave a backlog behind because of it. The controller's figures, None without
+    one: ``budget``: the offsets that it grants; ``pressure``: backlog in percent of one micro-batch at the target;
+    ``target_millis``."""
 
     limit: int | None
     reason: Reason
@@ -89,7 +90,7 @@ class ThrottleLog:
         self._quiet_until = 0.0
 
     def log(self, throttling: Throttling, backlog: int) -> None:
-        """One line, or none. ``backlog``: offsets that wait."""
+        """Logs at most one line. ``backlog``: offsets that wait."""
         # A limit that the user has set is no news to them, and if nothing waits nothing is held back.
         own = throttling.reason in (Reason.NONE, Reason.USER_LIMIT)
         limit, now = None if own else throttling.limit, self._clock.monotonic()

@@ -15,7 +15,7 @@ from pystorm_source.source.offsets.micro_batch import Waiting
 from pystorm_source.source.offsets.partition_index import Column, PartitionIndex
 
 Leader: TypeAlias = Callable[[str], str | None]
-"""Partition → the partition that leads it, None if none does."""
+"""Partition → the partition that it follows, or None."""
 
 
 def _none() -> npt.NDArray[np.intp]:
@@ -31,7 +31,7 @@ class Followers:
 
     @classmethod
     def of(cls, index: PartitionIndex, leaders: Mapping[str, Leader]) -> "Followers":
-        """``leaders``: of the spouts that have any. A partition whose leader is gone follows none."""
+        """``leaders``: of the spouts that have any. A partition whose leader is gone follows no other."""
         pairs: list[tuple[int, int]] = []
         for component, leader in leaders.items():
             names, first = index.names.get(component, ()), index.rows_of(component).start
@@ -50,7 +50,7 @@ class Followers:
         return replace(waits, head=head)
 
     def room_of_others(self, room: Column) -> Column:
-        """``room`` without that of followers."""
+        """Returns ``room`` with 0 for followers."""
         if not len(self.rows):
             return room
         room = room.copy()

@@ -33,7 +33,7 @@ class SourceState:
 class Waiting:
     """Offsets [start, head) of each partition that a micro-batch could read; many are empty.
 
-    ``known``: the offset up to which Spark has planned, -1 for a partition that it does not know.
+    ``known``: the offset that Spark has planned up to, -1 for a partition that it does not know.
     """
 
     index: PartitionIndex
@@ -43,7 +43,7 @@ class Waiting:
 
     @property
     def planned(self) -> Column:
-        """The offset of partitions that do not move: the planned one, else ``start``."""
+        """The offset of partitions that do not move: the planned one, or ``start`` if Spark does not know them."""
         return np.where(self.known == UNKNOWN, self.start, self.known)
 
 
@@ -78,7 +78,7 @@ def next_offsets(
     """The offset after a micro-batch that reads up to ``ends``; ``at`` itself if it would move nothing.
 
     Once something moves, every partition is written to the offset, with its notes and with ``admission``; None keeps
-    that of ``at``.
+    the ``admission`` of ``at``.
     """
     if np.array_equal(ends, waits.planned) and (at.pinned or first.is_earliest):
         return at

@@ -17,7 +17,7 @@ that batch begins there too.
 
 Every offset carries a checksum, because one that was damaged or edited may still look like an offset: a digit more
 skips rows, a digit less reads them twice, unnoticed. ``sealed`` makes it, ``parse`` refuses an offset that does not fit
-its checksum. ``startingOffsets`` and ``endingOffsets`` are options, not offsets of a checkpoint: they have none.
+its checksum. ``startingOffsets`` and ``endingOffsets`` are options, not offsets of a checkpoint, and need no checksum.
 """
 
 import json
@@ -38,7 +38,7 @@ VERSION = 1
 MOST = 2**63
 """Offsets are below this: the core counts in 64 bits."""
 ADMISSION_DEPTH = 3
-"""Of the section ``admission``, as of ``offsets``: spout → note → partition → int."""
+"""Levels of the section ``admission``: spout → note → partition → int."""
 REMEDY = "give this query a checkpointLocation of its own"
 
 Section: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -128,14 +128,15 @@ class Offsets:
 def sealed(sections: Mapping[str, Any]) -> dict[str, Any]:
     """The canonical offset of these sections, with the checksum that belongs to them; an old one is replaced.
 
-    For an offset that was edited by hand (docs/DEPLOY.md). ``parse`` checks the sections, not this function. Raises
-    CheckpointError for what is nested too deeply to be one.
+    For an offset that was edited by hand (docs/TROUBLESHOOTING.md). ``parse`` checks the sections, not this function.
+    Raises CheckpointError for something nested too deeply to be an offset.
     """
     try:
         return _with_checksum(_canonical({name: value for name, value in sections.items() if name != "crc"}))
     except RecursionError:
         raise CheckpointError(
-            f"no offset is nested so deeply: take the sections of one (docs/DEPLOY.md). Given: {brief(sections)}",
+            "no offset is nested so deeply: take the sections of one (docs/TROUBLESHOOTING.md). "
+            f"Given: {brief(sections)}",
             code="PYSTORM_CHECKPOINT_DAMAGED",
         ) from None
 
@@ -191,7 +192,7 @@ def ranges(start: Offsets, end: Offsets) -> Ranges:
     Raises CheckpointError if a partition would go backwards.
     """
     found = Ranges([], [], [], [])
-    if start.place == end.place:  # else the `begins` of an offset would make it differ from itself
+    if start.place == end.place:  # otherwise the `begins` of an offset would make it differ from itself
         return found
     for component, upto in sorted(end.offsets.items()):
         names = tuple(sorted(upto))
@@ -217,7 +218,7 @@ def ranges(start: Offsets, end: Offsets) -> Ranges:
 def offsets_of(names: tuple[str, ...], found: Mapping[str, int], otherwise: Iterable[int]) -> Iterable[int]:
     """The offset of each partition, the next of ``otherwise`` for one that is not found.
 
-    Names of the same order, as they are between two micro-batches, are not looked up: it takes a third of the time.
+    Names in the same order, the usual case between two micro-batches, are not looked up: it takes a third of the time.
     """
     return found.values() if tuple(found) == names else map(found.get, names, otherwise)
 
@@ -240,14 +241,14 @@ def _with_checksum(sections: dict[str, Any]) -> dict[str, Any]:
 def _check_checksum(given: Mapping[str, Any], components: Collection[str]) -> None:
     crc = given.get("crc")
     sections = {name: value for name, value in given.items() if name != "crc"}
-    # First in the order in which it came: as a rule that is ours, and sorting 100,000 partitions takes 14 ms.
+    # The given order first: it is usually sorted already, and sorting 100,000 partitions takes 14 ms.
     if type(crc) is int and (crc == _checksum(sections) or crc == _checksum(sections, is_sorted=False)):
         return
     what = "has no checksum" if crc is None else "does not fit its checksum"
     raise CheckpointError(
         f"an offset of the query with the spouts {list(components)!r} {what}: a file in the folder offsets of its "
         "checkpointLocation was damaged or edited, and reading on from there could lose rows or read them twice. Bring "
-        "the file back from a copy; if it was edited on purpose, give it its new checksum (docs/DEPLOY.md, "
+        "the file back from a copy; if it was edited on purpose, give it its new checksum (docs/TROUBLESHOOTING.md, "
         f'"An offset that was edited"); else {REMEDY}. Given: {_shown(given)}',
         code="PYSTORM_CHECKPOINT_DAMAGED",
     )

@@ -16,7 +16,7 @@ from pystorm_source.source.offsets.offsets import Key, Section, offsets_of
 
 Column: TypeAlias = npt.NDArray[np.int64]
 UNKNOWN = -1
-"""In a column of offsets: a partition that has none."""
+"""In a column of offsets: a partition without an offset."""
 
 
 class PartitionIndex:
@@ -36,7 +36,7 @@ class PartitionIndex:
         return sum(map(len, self.names.values()))
 
     def rows_of(self, component: str) -> slice:
-        """The rows of a spout's partitions; empty if it has none."""
+        """The rows of a spout's partitions; empty if it has no partitions."""
         return self._slices.get(component, slice(0, 0))
 
     def key(self, row: int) -> Key:
@@ -69,7 +69,7 @@ class PartitionIndex:
         }
 
     def section_at(self, column: Column, rows: npt.NDArray[np.intp]) -> dict[str, dict[str, int]]:
-        """The same for these rows alone, in ascending order: for few of them."""
+        """The same for these rows only, in ascending order: for few rows."""
         section: dict[str, dict[str, int]] = {}
         for row, offset in zip(rows.tolist(), column[rows].tolist(), strict=True):
             key = self.key(row)

@@ -61,7 +61,7 @@ class Positions:
 
     @property
     def is_earliest(self) -> bool:
-        """Whether every partition is meant to its first offset, as it is for those that appear later."""
+        """Whether every partition begins at its first offset, like partitions that appear later."""
         return self.default == EARLIEST and not self.named
 
     def check_partitions(self, index: PartitionIndex, latest: Column) -> None:
@@ -95,8 +95,8 @@ class Positions:
 def _in_own_form(
     form: str, given: dict[str, Any], spouts: Mapping[str, type[PartitionedSpout]]
 ) -> Mapping[str, Mapping[str, int]]:
-    """Keyed by the name of the spout that understands the form; as given if there is none. Raises OptionError for
-    several."""
+    """Keyed by the name of the spout that understands the form; as given if no spout does. Raises OptionError if
+    several do."""
     read = {name: spout.named_offsets(given) for name, spout in spouts.items()}
     understood = {name: offsets for name, offsets in read.items() if offsets is not None}
     if len(understood) > 1:

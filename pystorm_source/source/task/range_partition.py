@@ -23,11 +23,11 @@ TASK = "task"
 class PlannedBatch:
     """The common part of all ranges of a micro-batch.
 
-    ``version``, ``plan``: the pystorm-source and plan that made them. ``batch`` follows from the ranges alone, so that
-    a replay has the same. ``run``: the run of a query; workers stay warm within one, so that no other query sees a
-    bolt's state. ``report_to``: the endpoint for reports, None for none. Neither makes two partitions different: a
-    replay after a restart reads alike. ``first``: spout, partition and start of the range whose task names Spark's
-    query in its report.
+    ``version``, ``plan``: the pystorm-source and plan that made them. ``batch`` depends only on the ranges, so that a
+    replay has the same one. ``run``: the run of a query; workers stay warm only within a run, so other queries never
+    see a bolt's state. ``report_to``: the endpoint for reports, None for no reports. ``run`` and ``report_to`` do not
+    count when partitions are compared: a replay after a restart reads the same. ``first``: spout, partition and start
+    of the range whose task names Spark's query in its report.
     """
 
     version: str
@@ -39,7 +39,7 @@ class PlannedBatch:
 
     @classmethod
     def of(cls, ranges: Ranges, plan: str, run: str = "", report_to: ReportEndpoint | None = None) -> "PlannedBatch":
-        """Of the ranges that lie between two offsets. ``plan``: its fingerprint."""
+        """Describes the ranges between two offsets. ``plan``: its fingerprint."""
         return cls(__version__, plan, _digest(ranges), run, report_to).beginning_with(ranges)
 
     def beginning_with(self, ranges: Ranges) -> "PlannedBatch":
@@ -73,7 +73,7 @@ class RangePartition(InputPartition):
 
     @property
     def report_to(self) -> ReportEndpoint | None:
-        """The endpoint for the task's report; None for none."""
+        """The endpoint for the task's report; None for no report."""
         return self.planned.report_to
 
     @property

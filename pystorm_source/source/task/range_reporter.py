@@ -1,4 +1,4 @@
-"""Tells the runner what became of a range."""
+"""Tells the runner how a range ended."""
 
 import logging
 import threading
@@ -59,7 +59,7 @@ class RangeReporter:
         self._report(worker, None)
 
     def broken_off(self, worker: Worker | None, error: Exception) -> None:
-        """An exception has ended the attempt. ``worker``: None if there was none yet."""
+        """An exception has ended the attempt. ``worker``: None if it did not exist yet."""
         self._report(worker, error)
 
     def _report(self, worker: Worker | None, error: Exception | None) -> None:

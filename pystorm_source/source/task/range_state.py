@@ -1,12 +1,12 @@
-"""What a range does at this moment: which component is in a call and since when, which waits for which.
+"""What a range does at this moment: which component is in a call and since when, and what the others wait for.
 
-    in a call ──► since when, with which tuple, at which line       the watchdog sees it
+    in a call ──► since when, the tuple, the line                   the watchdog sees it
     tuples wait to be emitted, a queue below is full ──► for room there
     tuples in its queue ──► for its turn, which comes after the call
-    tuples in a process of its own (processes=) ──► for that one: its number, its stack, the oldest tuple
+    tuples in a separate process (processes=) ──► for that process: its number, its stack, the oldest tuple
     nothing ──► for input, for acks, for requests
 
-Read without stopping anything, by another thread than the worker's. The components pay nothing for it.
+A thread other than the worker's reads it without stopping anything, at no cost to the components.
 """
 
 import os
@@ -30,8 +30,8 @@ _ROOM, _TURN = "room at", "its turn after"
 
 
 def range_state(worker: Worker, thread: int, seconds: float, run_id: str = "") -> RangeState:
-    """Of the range that the worker reads. ``thread``: the one that drives it; ``seconds``: since the range began;
-    ``run_id``: Spark's, of the query's run."""
+    """Returns the state of the range that the worker reads. ``thread``: the one that drives it; ``seconds``: since
+    the range began; ``run_id``: Spark's id of the query's run."""
     calls = [_in_call(call) for call in calls_of(worker)]
     called = {(state.component, state.task) for state in calls}
     busy = max(calls, key=lambda state: state.seconds, default=None)
@@ -98,7 +98,7 @@ def _waiting(executor: Executor, executors: Sequence[Executor], turn_after: str)
 
 
 def _in_process(executor: RemoteExecutor, room_at: str) -> TaskState:
-    """Of a task that runs in a process. ``room_at``: the component whose full queue keeps what came of its tuples."""
+    """Returns the state of a task in a separate process. ``room_at``: the component whose full queue blocks it."""
     tup, offset = executor.at_work
     away, seconds = executor.tuples_away, executor.oldest_away_seconds
     frames = executor.link.stack() if away else ()
@@ -138,7 +138,7 @@ def _is_reading(executor: Executor) -> bool:
 
 
 def _room_at(executor: Executor, executors: Sequence[Executor]) -> str:
-    """The component whose queue takes no tuple of the executor; empty if all do."""
+    """The component whose queue is full for the executor's tuples; empty if all take them."""
     for inserter in executor.inserters:
         full = inserter.queue if inserter.queue is not None else inserter.ring
         if full is not None and len(full) >= full.capacity:
@@ -169,7 +169,7 @@ def _kind(executor: Executor) -> str:
 
 
 def _idle(worker: Worker, thread: int) -> str:
-    """For what it waits if no component is in a call."""
+    """What it waits for if no component is in a call."""
     modules = {frame.f_globals.get("__name__") for frame in frames_of_thread(thread)}
     if micro_batch.__name__ not in modules:
         return "waits for Spark, which takes rows, or hands out the next range"

@@ -44,8 +44,8 @@ def _task_reader(request: ReadRequest, output: bytes) -> TaskReader:
 def read_ranges(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of a task's ranges, from a warm worker of this process and this run of the query if there is one.
 
-    The worker is kept for the next range only if one came to its end. An exception, or a reader that stops early
-    (LIMIT closes the iterator: GeneratorExit), stops it; of these only the exception is reported. Raises UsageError if
+    The worker is kept for the next range only if this one was read to its end. An exception, or a reader that stops
+    early (LIMIT closes the iterator: GeneratorExit), stops it; only the exception is reported. Raises UsageError if
     driver and executor differ in version or plan, TupleFailed, whose message is a FailureBlock, if a component does.
     """
     with spark_border():

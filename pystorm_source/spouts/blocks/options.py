@@ -15,22 +15,22 @@ class FormatOptions(Options, frozen=True, kw_only=True):
 
     further: ClassVar[tuple[str, ...]] = ("files.encoding.errors", "files.delimiter", "files.null")
 
-    encoding: Annotated[str, Meta(description="Encoding of the text; in it a line must end with the byte 0x0A.")] = (
+    encoding: Annotated[str, Meta(description="Encoding of the text. In it, a line must end with the byte 0x0A.")] = (
         msgspec.field(name="files.encoding", default="utf-8")
     )
     encoding_errors: Annotated[
         Literal["replace", "strict"],
         Meta(
-            description="Bytes that are invalid in the encoding. replace: by U+FFFD (no line is lost). strict: the "
-            "line is malformed."
+            description="lines and csv: bytes that are invalid in the encoding. replace: they become U+FFFD. strict: "
+            "the line is malformed. Other formats ignore it."
         ),
     ] = msgspec.field(name="files.encoding.errors", default="replace")
     malformed: Annotated[
         Literal["fail", "dead-letter", "skip"],
         Meta(
-            description="A line, or row of Parquet, that the format cannot read. fail: the task fails and names file "
-            "and byte offset. dead-letter: topology.dead.letter decides. skip: the line is counted and logged, "
-            "whatever that option says."
+            description="What happens to a line, or a row of Parquet, that the format cannot read. fail: the task "
+            "fails and names file and byte offset. dead-letter: topology.dead.letter decides. skip: the line is "
+            "counted and logged, regardless of that option."
         ),
     ] = msgspec.field(name="files.malformed", default="fail")
     header: Annotated[
@@ -48,7 +48,7 @@ class FormatOptions(Options, frozen=True, kw_only=True):
     )
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
+        Meta(description="Whether a lost partition or offset fails the query (true) or is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

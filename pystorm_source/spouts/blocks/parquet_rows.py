@@ -1,4 +1,4 @@
-"""The rows of Parquet files as the declared fields have them: a block is a batch of them, or one that does not fit."""
+"""Rows of Parquet files, converted to the declared fields. A block is a batch of rows, or one row that does not fit."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _NO_VALUE = (OverflowError, ValueError, ArithmeticError, pa.ArrowException)
 
 
 class MisfitRow(NamedTuple):
-    """A row that the declared fields do not hold. ``number``: in its row group; ``text``: its values, as JSON."""
+    """A row that does not fit the declared fields. ``number``: in its row group; ``text``: its values, as JSON."""
 
     number: int
     reason: str
@@ -42,9 +42,9 @@ class Field(NamedTuple):
 class ParquetRows:
     """``ParquetRows(fields, types, faults)``. Fields are columns of the file, by name; others are not read.
 
-    A declared type takes what Arrow has for it, if nothing is lost; INT96 is a timestamp in UTC. A field that is no
-    column may be a directory ``field=value`` above the file. ``schema`` as in ``LineFormat``, whose ``pairs`` and
-    ``batch`` it has.
+    Values are converted to the declared types if that loses nothing; INT96 is a timestamp in UTC. A directory
+    ``field=value`` above the file gives a field that is no column. ``schema``, ``pairs`` and ``batch`` as in
+    ``LineFormat``.
     """
 
     def __init__(self, fields: Sequence[str], ddls: Sequence[str | None], faults: Faults):
@@ -59,13 +59,13 @@ class ParquetRows:
 
     @property
     def names(self) -> list[str]:
-        """Of the fields."""
+        """Names of the fields."""
         return [field.name for field in self._fields]
 
     def begin(self, path: str, found: pa.Schema, instants: dict[str, pa.DataType], hint: str) -> list[str]:
-        """The columns to read of a file with this schema; ``instants``: see ``instants_of``; ``hint``: where it was
-        first seen. Raises SchemaError if a field is none of its columns, or has a type of which no value is one of the
-        declared type.
+        """Returns the columns to read from a file with this schema. ``instants``: see ``instants_of``; ``hint``: where
+        the file was first seen. Raises SchemaError if a field is neither one column nor named by the path, or if its
+        column's type can never fit the declared one.
         """
         self._faults.path = path
         self._instants = instants
@@ -180,7 +180,7 @@ def _valid_text(column: pa.Array) -> pa.Array:
 
 
 def _check(field: Field, type: pa.DataType, path: str) -> None:
-    """Raises SchemaError if no value of this type is one of the field's."""
+    """Raises SchemaError if values of this type never fit the field."""
     try:
         if field.type is not None:
             conform_array(pa.array([], type), field.type)
@@ -193,7 +193,7 @@ def _check(field: Field, type: pa.DataType, path: str) -> None:
 
 
 def path_value(field: Field, path: str, hint: str, columns: list[str]) -> pa.Scalar:
-    """The value of a field that the directories above the file name, as Spark's writers do: ``day=2024-02-29/``."""
+    """Returns the value that a directory above the file gives a field, in Spark's form: ``day=2024-02-29/``."""
     folders = dict(part.split("=", 1) for part in hint.split("/")[:-1] if "=" in part)
     text = next((value for name, value in folders.items() if unquote(name) == field.name), None)
     if text is None or field.name in columns:  # more than one of them

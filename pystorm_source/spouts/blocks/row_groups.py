@@ -9,7 +9,7 @@ import pyarrow as pa
 from pystorm_source.errors import PystormError
 from pystorm_source.spouts.blocks.parquet_rows import MisfitRow, ParquetRows
 
-# Rows of a batch, and bytes that the row group has for them. Too small: bolts and Spark take time by the batch. Too
+# Rows of a batch, and bytes that the row group has for them. Too small: bolts and Spark take time for each batch. Too
 # large: rows of much text fill memory.
 _ROWS, _BYTES = 16_384, 16 << 20
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
@@ -25,22 +25,22 @@ def is_damage(error: BaseException) -> bool:
 
 
 def row_groups_of(metadata: Any, size: int) -> list[tuple[int, int]]:
-    """(offset, number) of each: where those before it end, by their sizes, which add up to that of the file.
+    """Returns (offset, number) of each row group. Offsets divide the file in proportion to the sizes of the groups.
 
-    Workaround (pyarrow 26): their true positions stand with their columns, and to ask a damaged footer for a
-    column may end the process.
+    Workaround (pyarrow 26): the true positions are in the metadata of the columns, but asking a damaged footer for a
+    column may kill the process.
     """
     sizes = [max(0, metadata.row_group(number).total_byte_size) for number in range(metadata.num_row_groups)]
     total = max(1, sum(sizes))
     before = accumulate(sizes[:-1], initial=0)
-    # Inside of the file, whatever the footer says, so that a range has it.
+    # Inside the file even if the footer is wrong, so that some range contains it.
     return [(min(size * at // total, size - 1), number) for number, at in enumerate(before)][: len(sizes)]
 
 
 def row_group_blocks(
     reader: Any, number: int, columns: list[str], rows: ParquetRows, check: Callable[[], None]
 ) -> Iterator[pa.RecordBatch | MisfitRow]:
-    """The blocks of a row group, which ``rows`` makes of these columns. ``check`` is called behind each read."""
+    """Yields the blocks that ``rows`` makes of these columns of a row group. Calls ``check`` after each read."""
     group = reader.metadata.row_group(number)
     width = max(1, group.total_byte_size // max(1, group.num_rows))
     size = max(1, min(_ROWS, _BYTES // width))

@@ -53,7 +53,7 @@ class BlocksSpout(EitherWaySpout):
         return spec
 
     def _stream_of(self, outputs: Any) -> Stream:
-        """The stream of these outputs that rows leave by; one without fields if there is none."""
+        """Returns the default stream of these outputs, which rows leave by, or a stream without fields."""
         streams = Stream.all_of(outputs, given_by=type(self).__name__)
         return next((each for each in streams if each.name == "default"), Stream())
 

@@ -20,16 +20,19 @@ class DeadLetterOptions(FilesOptions, frozen=True, kw_only=True):
     """Which dead letters ``DeadLetterSpout`` reads, and what of them, besides where ``FilesSpout`` reads."""
 
     component: Annotated[
-        str, Meta(description="Those of this component alone, the one that failed the tuple. Empty: of all.")
+        str, Meta(description="Only dead letters of tuples that failed in this component. Empty: in any component.")
     ] = msgspec.field(name="dead.letters.component", default="")
     reason: Annotated[
         str,
-        Meta(description="Those whose reason this regular expression finds, such as TimeoutError|503. Empty: all."),
+        Meta(
+            description="Only dead letters whose reason contains a match of this regular expression, such as "
+            "TimeoutError|503. Empty: any reason."
+        ),
     ] = msgspec.field(name="dead.letters.reason", default="")
     about: Annotated[
         tuple[str, ...],
         Meta(
-            description="What is known about a letter, as further fields behind its values: component, reason, "
+            description="Facts about each dead letter, as further fields after its values: component, reason, "
             "attempts, partition, offset, time."
         ),
     ] = msgspec.field(name="dead.letters.about", default=())
@@ -55,11 +58,12 @@ _TYPES = {"attempts": "long", "offset": "long"}
 
 
 class DeadLetterSpout(FilesSpout):
-    """Reads dead letters back, so that a mended topology does what the one before could not.
+    """Reads dead letters back, so that a repaired topology can process what failed before.
 
-    It follows a folder of JSON lines: what ``topology.dead.letter.path`` has written, or Spark's sink ``json`` of a
-    stream ``__dead_letter``. Each letter becomes the tuple that failed: its values, by place, as the declared fields.
-    Offsets, rotation and restarts are those of ``FilesSpout``: each line once. What fails again is a dead letter again.
+    It follows a folder of JSON lines, written to ``topology.dead.letter.path`` or by Spark's sink ``json`` from a
+    stream ``__dead_letter``. Each dead letter becomes the tuple that failed; its values fill the declared fields in
+    order. Like ``FilesSpout``, it reads each line once, through rotation and restarts. A tuple that fails again
+    becomes a dead letter again.
 
     Raises:
         OptionError: wrong options, when the query is loaded.
@@ -104,12 +108,11 @@ class DeadLetterSpout(FilesSpout):
             config (dict): as in ``Spout.spec``.
             path (str | os.PathLike): the folder of dead letters, or a glob. Defaults to the reader's:
                 ``.load("/data/dead")``.
-            fields (list[str]): names and types of the values, in their order, as the spout has that first emitted
-                them.
-            component (str): letters of this component alone, the one that failed the tuple. Defaults to all.
-            reason (str): letters whose reason this regular expression finds. Defaults to all.
-            about (list[str]): further fields behind the values: ``component``, ``reason``, ``attempts``,
-                ``partition``, ``offset``, ``time``. Defaults to none.
+            fields (list[str]): names and types of the values, in the order of the spout that first emitted them.
+            component (str): only dead letters of this component, which failed the tuple. Defaults to all.
+            reason (str): only dead letters with a match of this regular expression in their reason. Defaults to all.
+            about (list[str]): further fields after the values: ``component``, ``reason``, ``attempts``,
+                ``partition``, ``offset``, ``time``. Defaults to [].
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.

@@ -25,26 +25,28 @@ class FilesOptions(FormatOptions, frozen=True, kw_only=True):
         Literal["lines", "ndjson", "csv", "parquet"],
         Meta(
             description="lines: one field, the line; ndjson: a JSON object per line; csv: a record per line; parquet: "
-            "columns of whole files, by name."
+            "columns of complete files, by name."
         ),
     ] = "lines"
-    recursive: Annotated[
-        bool, Meta(description="Whether subdirectories of a followed directory are followed, too.")
-    ] = msgspec.field(name="files.recursive", default=False)
+    recursive: Annotated[bool, Meta(description="Whether to follow the subdirectories of a directory, too.")] = (
+        msgspec.field(name="files.recursive", default=False)
+    )
     gzip: Annotated[
         Literal["read", "ignore"],
-        Meta(description="Files called *.gz: read them once they are complete, or ignore them."),
+        Meta(description="Files named *.gz. read: once they are complete. ignore: never."),
     ] = msgspec.field(name="files.gzip", default="read")
     finished_after: Annotated[
         str,
         Meta(
-            description="A file unchanged this long is finished: its last line needs no newline, and once read it "
-            "leaves the offset. A number with ms, s, m, h or d; longer than any writer pauses."
+            description="A file that has not changed for this long is finished: its last line needs no newline, and "
+            "once read it leaves the offset. A number with ms, s, m, h or d; longer than any writer pauses."
         ),
     ] = msgspec.field(name="files.finished.after", default="1h")
     identity: Annotated[
         Literal["inode", "path"],
-        Meta(description="Identity of a file. inode: renames are followed. path: for mounts without stable inodes."),
+        Meta(
+            description="What identifies a file. inode: renames are followed. path: for mounts without stable inodes."
+        ),
     ] = msgspec.field(name="files.identity", default="inode")
 
     def __post_init__(self) -> None:
@@ -68,7 +70,7 @@ class FilesOptions(FormatOptions, frozen=True, kw_only=True):
 
 
 def local_path(path: str) -> str:
-    """The path in the file system of this machine, without ``file:``. Looks at the text alone.
+    """Returns the path in this machine's file system, without ``file:``. Does not look at the file system.
 
     Raises OptionError for a path of another file system (``s3://…``, ``dbfs:/…``), with what to do instead.
     """

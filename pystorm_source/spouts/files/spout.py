@@ -26,19 +26,20 @@ from pystorm_source.types.arrow import schema_of
 class FilesSpout(BlocksSpout):
     """Follows growing text files and folders of Parquet files. Survives rotation, renaming and compression.
 
-    A partition is a file, an offset the position of a line's first byte. A line is there once its newline is. Files
-    that end in ``.gz`` are read once they are whole, each in one piece; their offsets are positions in the compressed
-    file. Names that begin with ``.`` or ``_`` are skipped, as by Spark's file source. Parquet files are read once they
-    are whole, and the declared fields alone; a row has the offset of its row group. docs/FILES.md has the rules.
+    A partition is a file; an offset is the position of a line's first byte. A line is read once its newline is written.
+    Files that end in ``.gz`` are read once they are complete, each in one piece; their offsets are positions in the
+    compressed file. Names that begin with ``.`` or ``_`` are skipped, as in Spark's file source. Parquet files are read
+    once they are complete, and only their declared fields; a row has the offset of its row group. docs/FILES.md has the
+    rules.
 
-    If nothing but the output and bolts of batches takes its rows, whole blocks of lines become Arrow columns, without a
-    Python object per value: the same rows, quicker. A subclass that defines ``next_tuple``, ``emit``, ``ack`` or
-    ``fail`` is read row by row.
+    If only the output and batch bolts consume its rows, blocks of lines become Arrow columns, without a Python object
+    per value: the same rows, faster. A subclass that defines ``next_tuple``, ``emit``, ``ack`` or ``fail`` is read row
+    by row.
 
     Raises:
         OptionError: wrong options, when the query is loaded.
         DataLossError: unread bytes are gone, and ``failOnDataLoss`` is true.
-        SchemaError: a malformed line, unless ``files.malformed`` says what becomes of it.
+        SchemaError: a malformed line, unless ``files.malformed`` says otherwise.
         WorldError: a file cannot be read.
 
     Example:

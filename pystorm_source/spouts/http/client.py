@@ -1,4 +1,4 @@
-"""One request at a time by HTTP: pages, and what to do if there is none.
+"""Makes one HTTP request at a time, and sorts the answers.
 
 page, or nothing new ◄── 200, 304 ┐
 RetryLater           ◄── 408, 425, 429, 5xx, 403 with Retry-After, time-outs, broken connections
@@ -43,10 +43,10 @@ REMEDIES = {
 
 
 class HttpClient:
-    """Of one spout. Keeps its connection; made when it is first needed, as it cannot travel to a task.
+    """The client of one spout. Connects with the first request, and keeps the connection.
 
-    urllib3 and not an async client: ``read()`` is one blocking call in the spout's turn, for which an event loop would
-    be started that has one thing to do.
+    It uses urllib3, not an async client: ``read()`` is one blocking call in the spout's turn, so an event loop would
+    have only one thing to do.
     """
 
     def __init__(self, options: HttpOptions, name: str, clock: Clock, logger: logging.Logger):
@@ -100,7 +100,7 @@ class HttpClient:
 
     @property
     def failures(self) -> int:
-        """In a row."""
+        """Failures in a row."""
         return self._failures
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class HttpClient:
         return answer.status, answer.data
 
     def _request(self, method: str, address: str, headers: Mapping[str, str], redirects: int = 0, **more: Any) -> Any:
-        """With the whole body. Raises RetryLater and WorldError."""
+        """Reads the complete body. Raises RetryLater and WorldError."""
         errors, util = self._library.exceptions, self._library.util
         retries = util.Retry(
             total=None,
@@ -151,7 +151,7 @@ class HttpClient:
             raise self.later(address, f"{answer.status} {_phrase(answer.status)}", self._seconds(wait, answer))
 
     def _seconds(self, wait: str | None, answer: Any) -> float | None:
-        """Of ``Retry-After``: seconds, or a date by the clock of the service."""
+        """Returns the seconds of ``Retry-After``, which may also be a date by the service's clock."""
         if wait is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Options of ``HttpSpout``. Those that say what an API looks like may be attributes of the class, too."""
+"""Options of ``HttpSpout``. Options that describe the API can also be attributes of the class."""
 
 import json
 from collections.abc import Mapping
@@ -61,48 +61,51 @@ class HttpOptions(Options, frozen=True, kw_only=True):
         str, Meta(description="Address of the first page; {partition} in it is replaced by the partition's name.")
     ] = msgspec.field(name="http.url", default="")
     rows_at: Annotated[
-        str, Meta(description="Path of the rows in a page of JSON, such as data.items. Empty: the page is the list.")
+        str, Meta(description="Path of the rows in a JSON page, such as data.items. Empty: the page is the list.")
     ] = msgspec.field(name="http.rows", default="")
     paging: Annotated[
         Literal["none", "cursor", "link", "offset", "page", "since"],
         Meta(
-            description="How the next page is asked for. none: there is one, which grows. cursor: by a token or an "
-            "address in the page. link: by its header Link. offset, page: by counting rows or pages. since: by a field "
-            "of the last row."
+            description="How to request the next page. none: there is only one, which grows. cursor: by a token or an "
+            "address in the page. link: by its header Link. offset, page: by counting rows or pages. since: by a "
+            "field of the last row."
         ),
     ] = msgspec.field(name="http.paging", default="none")
     next_at: Annotated[
         str, Meta(description="cursor: path of the token or address in the page. since: path of the field in a row.")
     ] = msgspec.field(name="http.next", default="")
     more_at: Annotated[
-        str, Meta(description="Path of the field of a page that is true if there are more rows now. Empty: no such.")
+        str, Meta(description="Path of the field in a page that is true if more rows exist now. Empty: no such field.")
     ] = msgspec.field(name="http.more", default="")
     parameter: Annotated[
         str | None,
-        Meta(description="Parameter of the query that says where the page begins. Without it the name of the paging."),
+        Meta(description="Parameter of the query that says where the page begins. Unset: the name of the paging."),
     ] = msgspec.field(name="http.parameter", default=None)
     limit_parameter: Annotated[
-        str, Meta(description="Parameter of the query that says how many rows a page has. Empty: none is sent.")
+        str, Meta(description="Parameter of the query that says how many rows a page has. Empty: it is not sent.")
     ] = msgspec.field(name="http.limit.parameter", default="limit")
     first: Annotated[
         str | None,
-        Meta(description="Its value in the first request. Without it 0 for offset, 1 for page, else it is not sent."),
+        Meta(
+            description="Value of http.parameter in the first request. Unset: 0 for offset, 1 for page; otherwise it "
+            "is not sent."
+        ),
     ] = msgspec.field(name="http.first", default=None)
     overlap: Annotated[
         float,
         Meta(
             ge=0,
-            description="since: how far each request goes back, in numbers, or in seconds of a time. Needs `remembered`"
-            " in the class.",
+            description="since: how far each request goes back before the last row: a number, or seconds for times. "
+            "Needs `remembered` in the class.",
         ),
     ] = msgspec.field(name="http.overlap", default=0.0)
     body_format: Annotated[
         Literal["json", "ndjson", "csv"],
-        Meta(description="What a page is: a JSON document, a JSON object per line, or CSV with a header."),
+        Meta(description="Format of a page: a JSON document, a JSON object per line, or CSV with a header."),
     ] = msgspec.field(name="http.format", default="json")
-    partition_names: Annotated[
-        str, Meta(description="Partitions that are read, separated by commas or as a JSON list.")
-    ] = msgspec.field(name="http.partitions", default="")
+    partition_names: Annotated[str, Meta(description="Partitions to read, separated by commas or as a JSON list.")] = (
+        msgspec.field(name="http.partitions", default="")
+    )
     token: Annotated[str | None, Meta(description="Sent as a bearer token.")] = msgspec.field(
         name="http.token", default=None
     )
@@ -114,22 +117,25 @@ class HttpOptions(Options, frozen=True, kw_only=True):
     )
     auth_headers: Annotated[
         dict[str, str] | None,
-        Meta(description="Headers with a secret, such as http.auth.header.X-Api-Key: they are never shown."),
+        Meta(description="Headers with a secret, such as http.auth.header.X-Api-Key; they are never shown."),
     ] = msgspec.field(name="http.auth.header.*", default=None)
     headers: Annotated[
         dict[str, str] | None, Meta(description="Further headers, such as http.header.Accept-Language.")
     ] = msgspec.field(name="http.header.*", default=None)
     oauth_url: Annotated[
         str | None,
-        Meta(description="Where OAuth 2 gives a token for client credentials. It is renewed before it expires."),
+        Meta(
+            description="Address where OAuth 2 issues a token for client credentials. The token is renewed before it "
+            "expires."
+        ),
     ] = msgspec.field(name="http.oauth.url", default=None)
-    oauth_client: Annotated[str | None, Meta(description="The client's id there.")] = msgspec.field(
+    oauth_client: Annotated[str | None, Meta(description="The client's id for OAuth 2.")] = msgspec.field(
         name="http.oauth.client.id", default=None
     )
-    oauth_secret: Annotated[str | None, Meta(description="The client's secret.")] = msgspec.field(
+    oauth_secret: Annotated[str | None, Meta(description="The client's secret for OAuth 2.")] = msgspec.field(
         name="http.oauth.client.secret", default=None
     )
-    oauth_scope: Annotated[str, Meta(description="The scope of the token. Empty: none is asked for.")] = msgspec.field(
+    oauth_scope: Annotated[str, Meta(description="The scope of the token. Empty: none is requested.")] = msgspec.field(
         name="http.oauth.scope", default=""
     )
     connect_millis: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds that connecting may take.")] = (
@@ -137,12 +143,16 @@ class HttpOptions(Options, frozen=True, kw_only=True):
     )
     read_millis: Annotated[
         int,
-        Meta(ge=1, le=600_000, description="Milliseconds without a byte of the answer until it is asked for again."),
+        Meta(
+            ge=1,
+            le=600_000,
+            description="Milliseconds without a byte of the response after which the request is repeated.",
+        ),
     ] = msgspec.field(name="http.read.timeout.millis", default=30_000)
     ca_file: Annotated[
-        str | None, Meta(description="File of certificates that the server's is checked by. Without it the system's.")
+        str | None, Meta(description="File of certificates to check the server's certificate. Unset: the system's.")
     ] = msgspec.field(name="http.ca.file", default=None)
-    verify: Annotated[bool, Meta(description="Whether the server's certificate is checked.")] = msgspec.field(
+    verify: Annotated[bool, Meta(description="Whether to check the server's certificate.")] = msgspec.field(
         name="http.verify", default=True
     )
 
@@ -200,7 +210,7 @@ class HttpOptions(Options, frozen=True, kw_only=True):
 
 
 def options_of(spout: Any, conf: Mapping[str, Any]) -> HttpOptions:
-    """Those of the configuration; what it does not have, of the class. Raises OptionError."""
+    """Reads the configuration; what it does not set, the class gives. Raises OptionError."""
     have = {key.lower() for key in conf}
     own = {
         key: getattr(spout, field.name)

@@ -1,7 +1,7 @@
-"""How an API is read on: one class for each value of ``http.paging``.
+"""How to read on in an API: one class for each value of ``http.paging``.
 
-A cursor is JSON: None at the beginning. Where pages are fixed and only the last one grows, it is that page and the rows
-of it that are given already, ``{"at": page, "rows": 17}``; the rest of it is given when it is there.
+A cursor is JSON: None at the beginning. If pages are fixed and only the last one grows, the cursor is that page and the
+number of its rows that were given already, ``{"at": page, "rows": 17}``; its other rows are given when they are there.
 """
 
 import datetime
@@ -39,7 +39,7 @@ class Paging:
         self._name = self.parameter if options.parameter is None else options.parameter
 
     def address(self, partition: str, cursor: Any, limit: int) -> str:
-        """Of the page to ask for."""
+        """Returns the address of the page to ask for."""
         place = self.place(partition, cursor)
         if isinstance(place, str) and place.startswith(("http://", "https://")):
             return place
@@ -66,7 +66,7 @@ class Paging:
         return Step(known, {"at": following, "rows": 0}, goes_on is not False)
 
     def following(self, page: Page) -> Any:
-        """The token or address of the next page; None if there is none yet."""
+        """The token or address of the next page; None if it does not exist yet."""
         return None
 
     def says_more(self, page: Page) -> bool | None:
@@ -116,9 +116,9 @@ class ByOffset(Paging):
 class ByPage(Paging):
     """The number of the page.
 
-    A page is finished if it has as many rows as were asked for, or as a finished one has had. The size of the first
-    one is unknown, as a service may give fewer rows than it is asked for. So every second request asks for the page
-    behind it; if that one has rows, the first page is read once more, to its end.
+    A page is finished if it has as many rows as were asked for, or as an earlier finished page had. The size of the
+    first page is unknown because a service may give fewer rows than it is asked for. So every second request asks for
+    the page after it; if that one has rows, the first page is read once more, to its end.
     """
 
     parameter = "page"

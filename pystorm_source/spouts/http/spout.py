@@ -134,7 +134,7 @@ class HttpSpout(CursorSpout):
         self._begun: set[str] = set()  # partitions that were read
 
     def partitions(self) -> Sequence[str]:
-        """Returns ``http.partitions``; one without a name if there are none."""
+        """Returns ``http.partitions``; one partition without a name if the option is empty."""
         return self._options.names or ("",)
 
     def read(self, cursor: Any, limit: int) -> Rows:
@@ -145,7 +145,7 @@ class HttpSpout(CursorSpout):
 
         Raises:
             WorldError: the service refuses the request. While it is busy, ``RetryLater`` is raised.
-            SchemaError: the page has not the rows that it should.
+            SchemaError: the page does not have the rows that it should.
         """
         rows: list[Any] = []
         for _ in range(MOST_EMPTY):
@@ -159,7 +159,7 @@ class HttpSpout(CursorSpout):
         """Returns the address of a page. As ``paging`` says, unless overridden.
 
         Args:
-            cursor (Any): JSON: that of the page; None at the beginning.
+            cursor (Any): the page's cursor, as JSON; None at the beginning.
             limit (int): rows that are wanted.
 
         Returns:
@@ -171,7 +171,7 @@ class HttpSpout(CursorSpout):
         """Returns what a page means: what is new in it, and where to read on. As ``paging`` says, unless overridden.
 
         Args:
-            cursor (Any): JSON: that of the page; None at the beginning.
+            cursor (Any): the page's cursor, as JSON; None at the beginning.
             page (Page): ``rows``, ``document`` and ``headers`` of the answer, and its ``address``.
             limit (int): rows that were asked for.
 
@@ -192,11 +192,12 @@ class HttpSpout(CursorSpout):
             return [], cursor
         step = self.following(cursor, page, limit)
         self._unchanged.pop(self.partition, None)
-        # Of a page that is known to its end, behind its last row. In an earlier state this cursor would mean another.
+        # Only for the cursor after the page's last row: for an earlier one, 304 would hide rows that were not read.
         if validators and step.cursor == cursor and not self.remembered:
             self._unchanged[self.partition] = (address, cursor, validators)
         self._refuse_secrets(step.cursor)
-        # Of a page whose size alone tells it, those before it say more; of the first one its rows.
+        # If only its size can tell whether more follows, earlier pages say what is full; for the first page, any row
+        # counts as more.
         is_first = self.partition not in self._begun
         self._begun.add(self.partition)
         self._pystorm_has_more = bool(page.rows) if step.goes_on is None and is_first else step.goes_on

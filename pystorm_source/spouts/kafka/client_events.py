@@ -1,7 +1,7 @@
-"""Errors of one Kafka client. Above all brokers that refuse it: a wrong password, an untrusted certificate.
+"""Errors of one Kafka client, above all brokers that refuse it: a wrong password, an untrusted certificate.
 
-librdkafka reports it beside the requests, which only time out, and tries again for ever, as if a broker were down.
-The Java client gives up at once, and so do the spouts.
+librdkafka reports a refusal apart from the requests, which only time out, and retries endlessly, as if a broker were
+down. The Java client gives up at once, and so do the spouts.
 """
 
 import logging

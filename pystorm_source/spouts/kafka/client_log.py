@@ -10,7 +10,7 @@ from typing import Any
 from pystorm_source.clock import Clock
 
 FIRST_SECONDS = 10.0
-"""How long a like line is left out. Less: a broker that is away fills the log. More: it seems to be back."""
+"""How long similar lines are left out. Less: a broker that is down fills the log. More: it seems to be back."""
 LONGEST_SECONDS = 80.0
 """The pause doubles up to this. Less: a long outage fills the log. More: the log does not show that it lasts."""
 _NUMBERS = re.compile(r"\d+")
@@ -21,10 +21,10 @@ are over."""
 
 
 class ClientLog:
-    """``ClientLog(logger, clock)`` is the ``logger`` of a client of confluent-kafka, which calls ``log`` alone.
+    """``ClientLog(logger, clock)`` is the ``logger`` of a confluent-kafka client, which only calls ``log``.
 
-    Of lines of one kind about one broker, which differ in numbers only, one goes to ``logger`` in 10 s, later in 20 s,
-    40 s and 80 s; it says how many it stands for.
+    Lines about one broker that differ only in numbers are of one kind. ``logger`` gets one line of a kind in 10 s,
+    later in 20 s, 40 s and 80 s; it says how many lines were left out.
     """
 
     def __init__(self, logger: logging.Logger, clock: Clock):

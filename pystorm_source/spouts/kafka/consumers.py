@@ -24,18 +24,18 @@ from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.kafka.properties import made_client
 from pystorm_source.spouts.kafka.topics import PASSING, Partition
 
-# Warm in one task. Too small: partitions that alternate fetch the same records again. Too large: connections,
-# threads and 4 MB of fetched records each.
+# Consumers that a task keeps. Too small: partitions that alternate fetch the same records again. Too large:
+# connections, threads and 4 MB of fetched records each.
 MOST_CONSUMERS = 4
-# Measured, 100-byte records: of 500 to 10,000 the quickest, as they stay in the processor's cache.
+# Measured with 100-byte records: the fastest from 500 to 10,000, because records stay in the processor's cache.
 CHUNK = 500
-# For records, in one call. Too small: calls that find nothing. Too large: acks and ticks of the task wait that long.
+# Wait for records in a call. Too small: calls that find nothing. Too large: acks and ticks of the task wait that long.
 WAIT_SECONDS = 0.05
 
-# librdkafka's fetching ahead is bounded by size alone, 4 MB: as quick as more, and a range that goes on in another
-# process throws it away. It looks every 10 ms whether there is room again: by itself it would pause for a second, which
-# made consuming five times slower, and without a pause its thread takes a core for a consumer that rests with a full
-# queue. Control records at the end of a range are noticed with the next empty fetch, within 50 ms.
+# Only size bounds how far librdkafka fetches ahead: 4 MB are as fast as more, and are lost when a range continues in
+# another process. Every 10 ms it checks for room: its default pause of a second made consuming five times slower, and
+# without a pause its thread takes a core for an idle consumer with a full queue. Control records at the end of a range
+# are noticed with the next empty fetch, within 50 ms.
 DEFAULTS: dict[str, Any] = {
     "isolation.level": "read_uncommitted",
     "queued.min.messages": 10_000_000,
@@ -63,11 +63,11 @@ class KafkaConsumers:
         self._options = options
         self._clock = clock
         self._log = logger
-        self._client_log = ClientLog(logger, clock)  # one for all, as they connect to the same brokers
+        self._client_log = ClientLog(logger, clock)  # one for all, because they connect to the same brokers
         self._kept: OrderedDict[tuple[str, int], PartitionConsumer] = OrderedDict()
 
     def take(self, partition: Partition) -> "PartitionConsumer":
-        """The consumer of this partition, else one that is free, else the one that was unused for longest."""
+        """Returns the partition's consumer, or a new one; at ``MOST_CONSUMERS``, the one unused for longest."""
         place = (partition.topic, partition.number)
         consumer = self._kept.pop(place, None)
         if consumer is None and len(self._kept) >= MOST_CONSUMERS:
@@ -219,7 +219,7 @@ class PartitionConsumer:
 
 
 def _offsets_of(messages: Sequence[Any]) -> Sequence[int]:
-    """Of records in order: mostly one after another, which needs no look at each."""
+    """Returns the offsets of records in order; if they are consecutive, as usual, without a look at each record."""
     if not messages:
         return ()
     first, last = messages[0].offset(), messages[-1].offset()

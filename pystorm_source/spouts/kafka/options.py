@@ -38,73 +38,77 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         dict[str, Any] | None,
         Meta(
             description="Properties of Kafka's client, with the prefix kafka.: kafka.bootstrap.servers, which is "
-            "needed, kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, "
-            "kafka.sasl.*, kafka.ssl.*; by Java's names or librdkafka's. kafka.oauth_cb names a function "
-            "that gives tokens, as package.module:function."
+            "needed, kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, kafka.sasl.*, "
+            "kafka.ssl.*; by Java's names or librdkafka's. kafka.oauth_cb names a function that returns tokens, as "
+            "package.module:function."
         ),
     ] = msgspec.field(name="kafka.*", default=None)
     subscribe: Annotated[str, Meta(description="Topics to read, separated by commas.")] = ""
     subscribe_pattern: Annotated[
         str,
         Meta(
-            description="A regular expression: topics whose whole name matches are read, also ones that are made later."
+            description="A regular expression: reads topics whose entire name matches, including topics that are "
+            "created later."
         ),
     ] = msgspec.field(name="subscribePattern", default="")
     assign: Annotated[str, Meta(description='Partitions to read, as JSON: {"orders": [0, 1]}.')] = ""
     starting_timestamp: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Start of a new query in every partition: the first record of this time or later, in "
+            description="Where a new query starts in every partition: at the first record of this time or later, in "
             "milliseconds since 1970. Leave startingOffsets at earliest then."
         ),
     ] = msgspec.field(name="startingTimestamp", default=None)
     starting_offsets_by_timestamp: Annotated[
         str,
         Meta(
-            description='As startingTimestamp, by partition: {"orders": {"0": 1700000000000}}. The others begin at '
-            "their earliest."
+            description='Like startingTimestamp, by partition: {"orders": {"0": 1700000000000}}. Other partitions '
+            "start at their earliest offset."
         ),
     ] = msgspec.field(name="startingOffsetsByTimestamp", default="")
     starting_strategy: Annotated[
         Literal["error", "latest"],
         Meta(
-            description="Start of a partition without a record of that time or later: error fails the query; latest "
-            "begins at the end."
+            description="Where a partition starts if it has no record of that time or later. error: the query fails. "
+            "latest: it starts at the end."
         ),
     ] = msgspec.field(name="startingOffsetsByTimestampStrategy", default="error")
     ending_timestamp: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="End of a batch read in every partition: before the first record of this time or later, in "
-            "milliseconds since 1970; at the latest offset if there is none. Not for streams."
+            description="Where a batch read ends in every partition: before the first record of this time or later, "
+            "in milliseconds since 1970, or at the latest offset if there is no such record. Not for streams."
         ),
     ] = msgspec.field(name="endingTimestamp", default=None)
     ending_offsets_by_timestamp: Annotated[
         str,
         Meta(
-            description='As endingTimestamp, by partition: {"orders": {"0": 1700000000000}}. The others end at their '
-            "latest."
+            description='Like endingTimestamp, by partition: {"orders": {"0": 1700000000000}}. Other partitions end '
+            "at their latest offset."
         ),
     ] = msgspec.field(name="endingOffsetsByTimestamp", default="")
     include_headers: Annotated[
         bool,
-        Meta(description="The column headers. Only KafkaSpout.spec(include_headers=True) adds it to the stream."),
+        Meta(
+            description="true: the stream must have the field headers, which KafkaSpout.spec(include_headers=True) "
+            "adds."
+        ),
     ] = msgspec.field(name="includeHeaders", default=False)
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
+        Meta(description="Whether a lost partition or offset fails the query (true) or is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     group_id_prefix: Annotated[
-        str, Meta(description="Prefix of the tasks' consumer group ids, if kafka.group.id is not given.")
+        str, Meta(description="Prefix of the tasks' consumer group ids if kafka.group.id is not set.")
     ] = msgspec.field(name="groupIdPrefix", default="pystorm-kafka-source")
     poll_timeout_millis: Annotated[
         int, Meta(ge=1, description="Milliseconds that a task waits for the next record of its range.")
     ] = msgspec.field(name="kafkaConsumer.pollTimeoutMs", default=120_000)
     fetch_retries: Annotated[
-        int, Meta(ge=0, le=10_000, description="How often the driver asks again if a request for offsets fails.")
+        int, Meta(ge=0, le=10_000, description="How often the driver retries a failed request for offsets.")
     ] = msgspec.field(name="fetchOffset.numRetries", default=3)
     fetch_retry_millis: Annotated[
-        int, Meta(ge=0, le=3_600_000, description="Milliseconds before the driver asks again.")
+        int, Meta(ge=0, le=3_600_000, description="Milliseconds before the driver retries it.")
     ] = msgspec.field(name="fetchOffset.retryIntervalMs", default=1000)
 
     for_batches = frozenset({"endingTimestamp", "endingOffsetsByTimestamp"})
@@ -187,7 +191,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
 
     @property
     def topics(self) -> list[str]:
-        """Those of ``subscribe``."""
+        """Topics of ``subscribe``."""
         return distinct(self.subscribe)
 
     @property

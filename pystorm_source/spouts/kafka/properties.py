@@ -35,7 +35,7 @@ RENAMED = {
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
 }
 
-# Of the Java client alone, and without meaning for a consumer that is assigned its partitions.
+# Only the Java client has these, and they mean nothing to a consumer with assigned partitions.
 WITHOUT_EFFECT = {
     "auto.include.jmx.reporter",
     "default.api.timeout.ms",
@@ -61,7 +61,7 @@ _SASL_REMEDY = (
     "kafka.sasl.oauthbearer.client.id, kafka.sasl.oauthbearer.client.secret and "
     "kafka.sasl.oauthbearer.token.endpoint.url"
 )
-# Properties of the Java client alone whose meaning must not be ignored, with the remedies.
+# Properties that only the Java client has, but that must not be ignored, with the remedies.
 OF_JAVA = {
     re.compile(
         r"security\.providers|ssl\.(engine\.factory\.class|(key|trust)manager\.algorithm|provider)"
@@ -148,7 +148,7 @@ def made_client(kind: str, properties: Mapping[str, Any], **arguments: Any) -> A
     except confluent_kafka.KafkaException as error:
         if tokens is not None and error.args[0].name() == "SASL_AUTHENTICATION_FAILED":
             raise tokens.not_taken(error) from error
-        # librdkafka quotes values: those of secrets are not repeated.
+        # librdkafka quotes values: secrets must not be repeated.
         said = error.args[0].str()
         key = next(
             (key for key in sorted(properties, key=len, reverse=True) if re.search(f'["`]{key}["`]', said)), None

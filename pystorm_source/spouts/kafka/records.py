@@ -34,17 +34,17 @@ HEADERS = f"headers {TYPES['headers']}"
 LISTED = frozenset({*SIDES, "headers", "timestamp", "timestampType"})
 """The fields that differ from record to record, besides the offset."""
 MOST_AT_ONCE = 4000
-"""Records that are decoded at once if their decoder takes time by the call. Too small: reading JSON by Arrow takes a
-quarter of a millisecond by the call, as much as some hundred records. Too large: they leave the processor's cache, and
-as many dead letters come at once."""
+"""Records that are decoded at once if each call of the decoder costs time. Too small: each call of Arrow's JSON reader
+takes a quarter of a millisecond, as much as some hundred records. Too large: they leave the processor's cache, and as
+many dead letters come at once."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ARROW = {name: field_type(ddl, name) for name, ddl in TYPES.items()}
 
 
 def typed_fields(fields: Iterable[str], config: Mapping[str, Any]) -> list[str]:
-    """The fields; those without a type have that of Spark's source, or the one that this configuration decodes key and
-    value to. Raises OptionError, SchemaError."""
+    """Gives fields without a type the type of Spark's source; key and value, the type that this configuration decodes
+    them to. Raises OptionError, SchemaError."""
     types = {**TYPES, **{side: column_type(config, side) for side in SIDES}}
     return [f"{name} {ddl or types.get(name) or ''}".strip() for name, ddl in map(_name_and_type, fields)]
 
@@ -90,12 +90,12 @@ class KafkaRecords:
 
     @property
     def untyped(self) -> list[str]:
-        """The fields that cannot be columns, as nothing says their type."""
+        """The fields that cannot be columns, because nothing says their type."""
         return [side for side, decoder in self._decoding.decoders.items() if decoder.type is None]
 
     @property
     def most_at_once(self) -> int | None:
-        """How many records ``batch`` decodes best at once; None: as many as there may be, for it decodes none."""
+        """How many records ``batch`` should decode at once; None: any number, because it decodes nothing."""
         if not self._decoding.may_fail:
             return None
         return MOST_AT_ONCE if self._decoding.decodes_many else 1
@@ -161,7 +161,7 @@ class KafkaRecords:
         )
 
     def _metadata(self, name: str, at: Partition, records: TakenRecords, index: int | None = None) -> Iterable[Any]:
-        """Of all records, or of one."""
+        """Returns a metadata field of all records, or of one."""
         count = len(records) if index is None else 1
         if name == "topic":
             return repeat(at.topic, count)

@@ -19,9 +19,9 @@ from pystorm_source.spouts.kafka.options import KafkaOptions, named_by_partition
 from pystorm_source.spouts.kafka.records import FIELDS, HEADERS, KafkaRecords, typed_fields
 from pystorm_source.spouts.kafka.topics import KafkaTopics, Partition
 
-# Of a batch that leaves next_batch: rows, and bytes of its columns, beyond which nothing is added. Too small: bolts
-# and Spark take time by the batch. Too large: it leaves the processor's cache, and from a mebibyte on its memory comes
-# from the operating system anew each time, a fifth of all time per record of 100 bytes.
+# next_batch adds nothing beyond so many rows, or bytes of columns. Too small: bolts and Spark take time for each batch.
+# Too large: a batch leaves the processor's cache, and from a mebibyte on the operating system allocates its memory each
+# time, which takes a fifth of all time for records of 100 bytes.
 BATCH_ROWS = 16_000
 BATCH_BYTES = 768 << 10
 
@@ -60,7 +60,7 @@ class _Kafka(PartitionedSpout):
             config (dict): as in ``Spout.spec``; further options such as ``{"kafka.isolation.level":
                 "read_committed"}``.
             servers (str): ``kafka.bootstrap.servers``: host:port, separated by commas.
-            subscribe (str | list[str]): topics, as a list or separated by commas.
+            subscribe (str | list[str]): topics, in a list or separated by commas.
             subscribe_pattern (str): ``subscribePattern``: a regular expression that the whole name of a topic matches.
             assign (dict[str, list[int]]): topic → partitions. Exactly one of the three says what is read.
             fields (list[str]): fields of Kafka's records, in this order, such as ``["key string", "value", "offset
@@ -175,17 +175,17 @@ class _Kafka(PartitionedSpout):
 
 
 class KafkaSpout(_Kafka):
-    """A tuple for each record of Kafka's topics.
+    """Emits a tuple for each record of Kafka's topics.
 
-    Options, fields and their meaning are those of Spark's Kafka source; docs/KAFKA.md compares them. A partition is
-    called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install 'confluent-kafka>=2.6'``.
+    Options and fields have the names and meaning of Spark's Kafka source; docs/KAFKA.md compares them. A partition is
+    called ``orders-0``. Offsets are Kafka's, so a range may have gaps. Needs ``pip install 'confluent-kafka>=2.6'``.
 
     Raises:
         OptionError: wrong options, when the query is loaded.
         DataLossError: unread records are gone, and ``failOnDataLoss`` is true.
         WorldError: the brokers do not answer.
         SchemaError: a key or value that is not what its field says, unless ``topology.dead.letter`` or
-            ``decode.errors`` says what becomes of it.
+            ``decode.errors`` says otherwise.
 
     Example:
         >>> from pystorm_source.spouts import KafkaSpout
@@ -224,9 +224,9 @@ class KafkaSpout(_Kafka):
 
 
 class KafkaBatchSpout(_Kafka):
-    """The records of ``KafkaSpout`` as Arrow batches: quicker if the spout is the whole topology.
+    """Emits the records of ``KafkaSpout`` as Arrow batches: faster if the topology is only this spout.
 
-    Options and errors are those of ``KafkaSpout``. Every field needs a type.
+    It has the options and errors of ``KafkaSpout``. Every field needs a type.
 
     Example:
         >>> from pystorm_source.spouts import KafkaBatchSpout
@@ -257,8 +257,8 @@ class KafkaBatchSpout(_Kafka):
         return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
     def _decoded(self) -> pa.RecordBatch | None:
-        """The next records. Twice as many each time, up to ``_most``, while all of them can be decoded; then readers
-        of the dead letters get their turn, and it begins anew."""
+        """Decodes the next records: twice as many each time, up to ``_most``, while all of them can be decoded. Then
+        readers of the dead letters get their turn, and the number starts small again."""
         self._yields = False
         records = self._records.taken(columns=True)
         for offsets, messages in self._chunks:

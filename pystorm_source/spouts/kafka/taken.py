@@ -65,5 +65,5 @@ def _joined(offsets: Sequence[int], more: Sequence[int]) -> Sequence[int]:
 
 
 def _headers(message: Any) -> list[dict[str, Any]] | None:
-    """None if there are none, as in Spark."""
+    """Returns the headers; None for a message without headers, as in Spark."""
     return [{"key": key, "value": value} for key, value in message.headers() or ()] or None

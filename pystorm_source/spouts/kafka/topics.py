@@ -1,8 +1,8 @@
 """Kafka from the driver: topics, partitions and offsets, with one request to each broker.
 
-A partition is called ``orders-0``, as Kafka's own TopicPartition. Kafka gives a topic that was deleted and made anew
-another id: its partitions are called ``orders-0@2`` then, so that the old ones have vanished and the new ones begin at
-their earliest offset. Which id a topic had is remembered in the state of the snapshot: ``{"orders": "id"}``, or
+A partition is called ``orders-0``, as in Kafka's own TopicPartition. If a topic is deleted and created again, Kafka
+gives it another id. Its partitions are then called ``orders-0@2``: the old ones have vanished, and the new ones begin
+at their earliest offset. The state of the snapshot remembers the id of a topic: ``{"orders": "id"}``, or
 ``{"orders": "id 2"}`` for the second topic of that name.
 """
 
@@ -57,7 +57,8 @@ class _Topic(NamedTuple):
 
 
 class KafkaTopics:
-    """Asks the brokers. Raises WorldError if they do not answer, OptionError for topics that there are not."""
+    """Asks the brokers. Raises WorldError if they do not answer or lack a topic, OptionError for refused properties,
+    or a start that is later than all records."""
 
     def __init__(self, options: KafkaOptions, clock: Clock, logger: logging.Logger):
         self._options = options
@@ -72,7 +73,7 @@ class KafkaTopics:
         self._committing: Any = None
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        """Heads of everything that is to be read. ``known`` and ``state`` as in ``PartitionedSpout.snapshot``."""
+        """Heads of all partitions to read. ``known`` and ``state`` as in ``PartitionedSpout.snapshot``."""
         return self._retried(lambda: self._snapshot(known, state))
 
     def _snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
@@ -203,7 +204,7 @@ class KafkaTopics:
         )
         answers = {(place.topic, place.partition): future for place, future in futures.items()}
         found = {each: self._answer(answers[each.topic, each.number]).offset for each in partitions}
-        # Workaround: if a connection is lost meanwhile, librdkafka may answer with neither an error nor an offset.
+        # Workaround: if a connection is lost at this moment, librdkafka may give neither an error nor an offset.
         least = 0 if isinstance(where, str) else NOTHING_SO_LATE
         for each, offset in found.items():
             if offset < least:
@@ -280,7 +281,7 @@ def _of_admin(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _remembered(note: int | str | None, topic_id: str) -> tuple[str, int]:
-    """The new note of a topic with this id, and the how manieth of its name it is."""
+    """Returns the new note of a topic with this id, and its number among the topics of its name."""
     last, _, number = str(note or topic_id).partition(" ")
     incarnation = int(number or 1) + (0 if last == topic_id else 1)
     return (topic_id if incarnation == 1 else f"{topic_id} {incarnation}"), incarnation

@@ -21,7 +21,7 @@ from pystorm_source.spouts.objects.segment import Found, Part, Segment, named, p
 from pystorm_source.spouts.objects.store import opened
 
 _NAMED_PARTS, _NAMED_BYTES = 100, 32 << 20
-"""Of a partition whose name says what it is. Too few: many tasks. Too many: few of them."""
+"""Parts and bytes of a partition whose name says which objects it has. Too few: many tasks. Too many: few tasks."""
 _MANY_NAMED = 2_000
 """Objects in offsets above which a warning says how to do better."""
 
@@ -70,7 +70,7 @@ class Discovery:
         return [part for part in within if part is not None]
 
     def align(self, partition: str, start: int, end: int) -> int:
-        """Where a part begins near ``end``: before it, else behind it."""
+        """Returns where a part begins near ``end``: before it or, if none does, after it."""
         with self._patiently(partition):
             cuts = self._cuts(partition, start, end + 1)
             before = cuts[(cuts > start) & (cuts <= end)]
@@ -115,7 +115,7 @@ class Discovery:
         return [part for segment in log.around(lane, start, end) for part in segment.parts(lane, start, end)]
 
     def _named(self, known: Mapping[str, int]) -> Snapshot:
-        """The partitions that are known, and those of new objects: each says by its name which objects it has."""
+        """Returns the known partitions, and new ones for new objects: the name of each says which objects it has."""
         objects = KnownObjects(self._options.overwritten == "read")
         if any(map(LANE.fullmatch, known)):
             raise without_list()
@@ -167,7 +167,7 @@ class Discovery:
         return self._log[1]
 
     def _known_in(self, id: str) -> KnownObjects:
-        """Those of the list. They are read when the first name is asked for, or another process has added some."""
+        """Returns the objects of the list, which is read at the first look-up, or if another process has added some."""
         log = self._log_of(id)
         if self._known is None or self._known[:2] != (id, log.number):
             oldest = self._options.max_age_micros

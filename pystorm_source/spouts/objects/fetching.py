@@ -16,13 +16,13 @@ _THREADS = 16
 _AHEAD = 64
 """Parts that are fetched ahead. Too few: threads wait. Too many: requests that a killed task made for nothing."""
 _MOST_BYTES = 64 << 20
-"""Of parts that are fetched ahead. Too few: large parts come one by one. Too many: memory, in each task."""
+"""Bytes that are fetched ahead. Too few: large parts come one by one. Too many: memory, in each task."""
 
 
 class ObjectBytes:
     """``ObjectBytes(url, options)``: of objects as they were planned. ``url``: of the prefix.
 
-    ``is_patient``: a busy store is asked again and again here, for minutes, and is a WorldError then.
+    ``is_patient``: requests to a busy store are retried here for minutes, and then raise WorldError.
     """
 
     def __init__(self, url: str, options: ObjectsOptions, is_patient: bool = False):
@@ -38,7 +38,7 @@ class ObjectBytes:
     def get(self, found: Found, begin: int, end: int) -> Any:
         """A buffer of [begin, end). Raises DataLossError if the object is gone, or was overwritten, RetryLater.
 
-        A large one comes in pieces, for a request has a time limit.
+        A large one comes in pieces, because a request has a time limit.
         """
         pieces = pieces_of(begin, min(end, found.size))
         if len(pieces) == 1:

@@ -48,7 +48,7 @@ class KnownObjects:
             self._load([(high, low, version)])
 
     def unknown(self, found: Sequence[Found]) -> list[Found]:
-        """Those of these that are not known, each once."""
+        """Returns the objects that are not known, each once."""
         if self._earlier is not None:
             since, digests = self._earlier()
             self._load(digests)

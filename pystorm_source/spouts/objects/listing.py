@@ -1,4 +1,4 @@
-"""Which objects are new: by listing behind the greatest known name, and all of the prefix now and then.
+"""Finds new objects: lists names after the greatest known one, and now and then the complete prefix.
 
     names ──►  a…                 day=1/…              day=2/k   day=2/p │ day=2/q  day=3/a
                └───────────── sweep of all ─────────────────────────────┘│
@@ -9,8 +9,8 @@ The *tail* costs one request for a thousand new objects, and asks nothing of wha
 smaller than the watermark are found by *sweeps*, which compare names with the known ones: one of the folder of the
 watermark, one of all. A sweep goes on for a moment of each look, and rests for a multiple of the time that it took: a
 short one is made often, one of a million names seldom, more often while sweeps find something. The first look of a
-process sweeps all names to the end, for it may be the only one. A store that does not list by name (a local folder) has
-sweeps only.
+process sweeps all names to the end, because it may be the only one. A store that does not list by name (a local folder)
+has only sweeps.
 
 What is found is known when it is handed over, not before: an error at a later page must not lose it.
 """
@@ -29,7 +29,7 @@ from pystorm_source.spouts.objects.store import asking
 MOST = 50_000
 """Objects that a look gives at once. Too few: a first listing writes many segments. Too many: memory."""
 SWEEP_SECONDS = 0.2
-"""Of a look that a sweep may take. Too short: a sweep of many names takes days. Too long: micro-batches wait."""
+"""Time that a sweep may take in one look. Too short: a sweep of many names takes days. Too long: micro-batches wait."""
 _LEAST_REST, _MOST_REST = 4.0, 100.0
 """Multiples of a sweep's time for which it rests. Less: it takes most of the time, and of the price. More: a name that
 comes late waits for it."""
@@ -50,7 +50,7 @@ class Listing:
         self._has_all = False
 
     def renew(self) -> None:
-        """The next look sweeps all names to the end, as the first one does."""
+        """Makes the next look sweep all names to the end, like the first one."""
         self._has_all = False
 
     def new(self, known: KnownObjects, watermark: str, newest: int) -> Iterator[list[Found]]:
@@ -60,7 +60,7 @@ class Listing:
 
     def _new(self, known: KnownObjects, watermark: str, newest: int, complete: bool) -> Iterator[list[Found]]:
         """``complete``: nothing is left for the next look."""
-        # Without a watermark, known names are in no order: they stand in an offset.
+        # Without a watermark, known names are in no order: they come from an offset.
         has_tail = self._options.incremental != "false" if watermark else not len(known)
         has_tail = has_tail and not self._options.is_local
         if has_tail:
@@ -95,7 +95,7 @@ class Listing:
             yield found
 
     def _pages(self, begin: str, newest: int) -> Iterator[list[Found]]:
-        """The objects behind a name that are to be read, by pages of the store."""
+        """Yields the objects to read after a name, in pages of the store."""
         with asking(self._options.path):
             pages = iter(self._store.list(offset=begin or None, chunk_size=_PAGE))
         while True:

@@ -3,10 +3,10 @@
     journal.path / _objects-ID / 000000000007.arrow                       as it was appended
                                / 000000000000-000000000006-3120.arrow     joined ones: first and last number, rows
 
-Segments are numbered, put there once (a put that fails if there is one), and never changed, so a position in a lane
-means the same bytes of the same object for ever, for any driver and any task. A driver that is killed behind a put has
-found objects that no offset names yet: the next one goes on behind them. One that was taken for dead and is not finds
-its number taken. Small segments are joined: the joined one is put there first, and a reader takes the widest.
+Segments are numbered, written once (the put fails if one is there), and never changed, so a position in a lane always
+means the same bytes of the same object, for any driver and any task. If a driver is killed after a put, no offset names
+the objects yet: the next driver continues after them. A driver that was wrongly taken for dead finds its number taken.
+Small segments are joined: the joined one is written first, and a reader takes the widest.
 """
 
 from collections import OrderedDict
@@ -21,10 +21,10 @@ from pystorm_source.spouts.objects.segment import Segment
 from pystorm_source.spouts.objects.store import asking
 
 MOST_SMALL = 64
-"""Segments that are not full, before they are joined. Too few: they are written again and again. Too many: a restart
+"""Segments that are not full, before they are joined. Too few: they are rewritten again and again. Too many: a restart
 reads so many objects, and a task lists them."""
 FULL = 50_000
-"""Rows of a segment that is joined no more. Too few: a long list has many. Too many: a task reads the whole of one."""
+"""Rows of a segment that is not joined again. Too few: a long list has many. Too many: a task reads them all."""
 _MOST_KEPT = 12
 """Segments in memory. Too few: each range reads one. Too many: memory."""
 _MOST_TRIES = 5
@@ -45,28 +45,28 @@ class ObjectLog:
 
     @property
     def last(self) -> Segment | None:
-        """The newest segment; None if there is none."""
+        """The newest segment; None if the list is empty."""
         self._list_once()
         return self._segment(self._places[-1]) if self._places else None
 
     def end(self, lane: int) -> int:
-        """Behind the last object of a lane."""
+        """Returns the offset after the last object of a lane."""
         last = self.last
         return 0 if last is None else last.ends[lane]
 
     @property
     def number(self) -> int:
-        """Of the next segment."""
+        """Number of the next segment."""
         self._list_once()
         return self._places[-1].last + 1 if self._places else 0
 
     def forget(self) -> None:
-        """The folder is listed again."""
+        """Makes the next call list the folder again."""
         self._is_listed = False
 
     @contextmanager
     def patiently(self) -> Iterator[None]:
-        """Inside of it a busy store is asked again and again, for minutes, and is a WorldError then."""
+        """Inside of it, requests to a busy store are retried for minutes, and then raise WorldError."""
         before = self._store
         self._store, self._may_return = self._opened(True), False
         try:
@@ -90,7 +90,7 @@ class ObjectLog:
         self._join()
 
     def segments(self) -> Iterator[Segment]:
-        """Driver. All of them, which are not kept in memory. Raises RetryLater if one is gone meanwhile."""
+        """Driver. Yields all segments, without keeping them in memory. Raises RetryLater if one is gone by then."""
         self._list_once()
         for place in self._places:
             try:
@@ -122,7 +122,7 @@ class ObjectLog:
         )
 
     def _covering(self, lane: int, start: int, end: int) -> list[Segment] | None:
-        """None if the list, as it was listed, ends before. Looked for from the end: there most ranges are."""
+        """Returns the segments of a range; None if the list ends before. Searches from the end, the usual place."""
         if not self._places or self._segment(self._places[-1]).ends[lane] < end:
             return None
         low, high, step = 0, len(self._places) - 1, 1

@@ -1,4 +1,4 @@
-"""A large object as a file, of which ranges are fetched."""
+"""A large object as a file that fetches ranges."""
 
 import io
 

@@ -33,42 +33,47 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
     ]
     format: Annotated[
         Literal["lines", "ndjson", "csv", "parquet", "avro"],
-        Meta(description="What an object is: as for FilesSpout, and avro: a container file with its schema."),
+        Meta(description="Format of the objects: as for FilesSpout, or avro: container files with their schema."),
     ] = "lines"
     glob: Annotated[
-        str, Meta(description="Objects whose name, without folders, matches this glob, such as *.json. Empty: all.")
+        str,
+        Meta(
+            description="Reads only objects whose name, without folders, matches this glob, such as *.json. Empty: all."
+        ),
     ] = msgspec.field(name="pathGlobFilter", default="")
-    recursive: Annotated[bool, Meta(description="Whether objects in folders below the prefix are read, too.")] = (
+    recursive: Annotated[bool, Meta(description="Whether to read objects in folders below the prefix, too.")] = (
         msgspec.field(name="objects.recursive", default=True)
     )
     incremental: Annotated[
         Literal["auto", "true", "false"],
         Meta(
-            description="Listing. true: behind the greatest known name only; a smaller name that comes later is never "
-            "read. false: all, again and again. auto: behind the greatest name at once, all of it now and then, more "
-            "often while that finds something."
+            description="What to list. true: only names after the greatest known one; a smaller name that appears "
+            "later is never read. false: all names, continuously. auto: names after the greatest one at once, all "
+            "names now and then, more often while that finds new ones."
         ),
     ] = msgspec.field(name="objects.incremental", default="auto")
     overwritten: Annotated[
         Literal["ignore", "read"],
         Meta(
-            description="An object that was overwritten after it was planned. read: it is a new one. ignore: it is not."
+            description="An object that is overwritten after it was planned. read: it counts as a new object. ignore: "
+            "it does not."
         ),
     ] = msgspec.field(name="objects.overwritten", default="ignore")
     max_age: Annotated[
         str,
         Meta(
-            description="New objects older than the newest known one by more than this are never read, and known ones "
-            "are forgotten at the next start. A number with ms, s, m, h or d. Empty: nothing is forgotten."
+            description="New objects that are older than the newest known one by more than this are never read; known "
+            "ones of that age are forgotten at the next start. A number with ms, s, m, h or d. Empty: nothing is "
+            "forgotten."
         ),
     ] = msgspec.field(name="objects.max.age", default="")
     config: Annotated[
         dict[str, str] | None,
-        Meta(description="Settings of the store by obstore's names, such as objects.config.region."),
+        Meta(description="Settings of the store, by obstore's names, such as objects.config.region."),
     ] = msgspec.field(name="objects.config.*", default=None)
     client: Annotated[
         dict[str, str] | None,
-        Meta(description="Settings of its HTTP client by obstore's names, such as objects.client.allow_http."),
+        Meta(description="Settings of its HTTP client, by obstore's names, such as objects.client.allow_http."),
     ] = msgspec.field(name="objects.client.*", default=None)
 
     def __post_init__(self) -> None:
@@ -94,7 +99,7 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
         return is_local(self.path)
 
     def store_of(self, url: str) -> dict[str, Any]:
-        """The settings for a store at this URL: those of the options if it is one of the same kind."""
+        """Returns the settings for a store at this URL; ``config`` is empty for another kind of store than ``path``."""
         if is_local(url):
             return {}
         same = url.partition("://")[0].lower()[:2] == self.path.partition("://")[0].lower()[:2]

@@ -30,7 +30,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _NoFields(LineFormat):
-    """``_NoFields(faults, blank)``: of lines whose content is no field. ``blank``: whether empty ones are rows."""
+    """``_NoFields(faults, blank)``: for lines whose content is no field. ``blank``: whether empty lines are rows."""
 
     schema = None
 
@@ -49,8 +49,8 @@ class _NoFields(LineFormat):
 
 
 class ObjectRows:
-    """``ObjectRows(fields, ddls, options, faults)``: a format that puts the fields of path and metadata between those
-    of the content. Raises OptionError if the fields do not fit the format.
+    """``ObjectRows(fields, ddls, options, faults)``: a format that adds fields of path and metadata to the fields of
+    the content. Raises OptionError if the fields do not fit the format.
 
     ``inner``: the format of the content of the object that was begun.
     """
@@ -77,8 +77,8 @@ class ObjectRows:
         self._shift, self._last = 0, 0
 
     def begin(self, part: Part, path: str, last: int) -> None:
-        """What comes is of this part; ``last``: the greatest offset that its rows may have. Raises SchemaError if the
-        path has not what the fields need.
+        """Begins this part; ``last``: the greatest offset that its rows may have. Raises SchemaError if the path lacks
+        what the fields need.
         """
         self._faults.path = path
         hint = part.object.path
@@ -98,7 +98,7 @@ class ObjectRows:
             (self._values,) = BatchRows(one).rows(0, 1)
 
     def begin_text(self, path: str, first_line: bytes) -> None:
-        """A text comes next, as ``LineFormat.begin`` has it."""
+        """Begins a text, as in ``LineFormat.begin``."""
         assert not isinstance(self.inner, ParquetRows)
         self.inner.begin(path, first_line)
 

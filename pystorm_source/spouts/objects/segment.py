@@ -1,4 +1,4 @@
-"""Objects that were found, as the list of them has them: a table, a row for each part of an object."""
+"""Found objects in the form of the list: a table with a row for each part of an object."""
 
 import base64
 import hashlib
@@ -86,9 +86,9 @@ def pieces_of(begin: int, end: int) -> list[tuple[int, int]]:
 
 
 class Segment:
-    """Some objects, in the order in which they were found. ``ends``: of each lane, behind them.
+    """Some objects, in the order they were found. ``ends``: where each lane ends after them.
 
-    ``watermark``: the greatest name of this segment and those before it; ``newest``: the latest time.
+    ``watermark``: the greatest name in this segment and earlier ones; ``newest``: their latest time.
     """
 
     def __init__(self, table: pa.Table, ends: Sequence[int], watermark: str, newest: int):
@@ -136,7 +136,7 @@ class Segment:
 
     @classmethod
     def parse(cls, data: Any, where: str) -> "Segment":
-        """Raises CheckpointError for bytes that are none."""
+        """Raises CheckpointError for bytes that are no segment."""
         try:
             table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
             about = json.loads(table.schema.metadata[b"about"])

@@ -22,7 +22,7 @@ from pystorm_source.spouts.objects.rows import ObjectRows
 from pystorm_source.spouts.objects.store import opened
 
 _ROWS, _BYTES = 16_384, 16 << 20
-"""Of small objects that leave as one batch. Too few: Spark takes time for each batch. Too many: memory."""
+"""Rows and bytes of small objects in one batch. Too few: Spark takes time for each batch. Too many: memory."""
 
 
 class ObjectsSpout(BlocksSpout):
@@ -34,22 +34,22 @@ class ObjectsSpout(BlocksSpout):
 
     It is exact:
 
-    - *Kills of the driver.* A segment of the list is put there once, whole, and never changes: an offset means the same
-      bytes of the same objects for ever. What was appended behind the last offset is read by the next run.
+    - *Kills of the driver.* A segment of the list is written once, in one piece, and never changes: an offset always
+      means the same bytes of the same objects. The next run reads what was appended after the last offset.
     - *Kills of a task.* It reads its range of the list again. Each request names the etag that was listed, so other
       content is never taken for what was planned.
     - *Overwritten.* Before it was read: data loss, as if it were gone. After it was planned: ignored, or a new object
       with ``objects.overwritten=read``.
-    - *Late, with a smaller name.* Listing goes on behind the greatest name; sweeps compare all names with the list. The
-      set of what is known is that list, so nothing is read twice.
+    - *Late, with a smaller name.* Listing continues after the greatest name; sweeps compare all names with the list.
+      The list is the set of known objects, so nothing is read twice.
 
-    Without ``journal.path`` names stand in the offset: for batch reads, tests, and a few hundred objects.
+    Without ``journal.path`` the offset holds the names: enough for batch reads, tests, and a few hundred objects.
 
     Raises:
         OptionError: wrong options, or obstore is not installed.
         CheckpointError: the list below ``journal.path`` is gone or incomplete, or the option was changed.
         DataLossError: an object is gone, or was overwritten before it was read, and ``failOnDataLoss`` is true.
-        SchemaError: a malformed line or row, unless ``files.malformed`` says what becomes of it.
+        SchemaError: a malformed line or row, unless ``files.malformed`` says otherwise.
         WorldError: the store refuses access, or an object is damaged.
 
     Example:
@@ -140,7 +140,7 @@ class ObjectsSpout(BlocksSpout):
         return self._discovery.snapshot(known, state, self._pystorm_is_frozen)
 
     def align(self, partition: str, start: int, end: int) -> int:
-        """Where a part begins near ``end``: objects are not cut but between their parts."""
+        """Returns where a part begins near ``end``: objects are cut only between their parts."""
         return self._discovery.align(partition, start, end)
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:

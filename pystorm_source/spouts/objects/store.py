@@ -26,7 +26,7 @@ _PAUSE = 1.0
 
 
 _LONG_RETRIES: dict[str, Any] = {"max_retries": 60, "retry_timeout": timedelta(minutes=3)}
-"""Of readers that cannot be interrupted."""
+"""For readers that cannot be interrupted."""
 
 
 def opened(url: str, options: ObjectsOptions, makes_folder: bool = False, is_patient: bool = False) -> Any:

@@ -13,11 +13,11 @@ from pystorm_source.spouts.postgres.slot import ReplicationSlot, SlotStatus
 from pystorm_source.spouts.postgres.tables import is_own
 
 CHANGES = "changes"
-"""The partition of the changes. Those of copies have a dot in their names."""
+"""The partition of the changes. Partitions of copies have a dot in their names."""
 LOOK_BYTES = 4 << 20
-"""Of log behind the slot that are decoded, each ``spout.poll.seconds``, to see whether there is a change in it for this
-query. A micro-batch takes all of a longer log, be there rows in it or not, so that the server can drop it. Less: more
-micro-batches without rows beside a busy table that is not read. More: each look takes longer."""
+"""Bytes of log after the slot that are decoded every ``spout.poll.seconds``, to look for a change for this query. A
+micro-batch takes all of a longer log, even without rows, so that the server can drop it. Less: more micro-batches
+without rows beside a busy table that is not read. More: each look takes longer."""
 
 
 class SlotChanges:
@@ -36,7 +36,7 @@ class SlotChanges:
         self._may_have_copies = True
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str], is_frozen: bool = False) -> Snapshot:
-        """Driver. First the copies alone; once they are planned, the changes, be ``is_frozen`` true or not."""
+        """Driver. First only the copies; once they are planned, the changes, whether ``is_frozen`` or not."""
         status = self._ready(bool(known))
         base = known.get(CHANGES, status.confirmed)
         copies = [] if state.get("copies") == "read" else self._copies.found() or []

@@ -14,7 +14,7 @@ from pystorm_source.errors.packages import package
 from pystorm_source.spouts.postgres.options import CONNECTION, PostgresOptions
 
 PAUSE_SECONDS = 1.0
-"""Until a server that is down or busy is asked again. Less: it gets no rest. More: a restart holds the query up."""
+"""Until a server that is down or busy is asked again. Less: it gets no rest. More: a restart delays the query."""
 SLOT_PAUSE_SECONDS = 0.1
 """Until a slot that another connection uses is tried again. Less: the server is busy with refusals. More: a task waits
 though the driver's look, of some milliseconds, is over."""
@@ -34,7 +34,7 @@ IN_USE = "55006"
 PASSING = ("08", "40001", "40P01", "53", "55P03", IN_USE, "57014", "57P01", "57P02", "57P03", "58")
 """Beginnings of the SQLSTATEs that pass by themselves."""
 PASSING_WORDS = ("starting up", "shutting down", "in recovery", "too many", "remaining connection slots", "not yet acc")
-"""Of a refused connection, whose SQLSTATE the client does not tell."""
+"""Words in the error of a refused connection, which has no SQLSTATE in the client."""
 TLS_REFUSED = ("does not support SSL", "SSL error", "certificate")
 REMEDIES = {
     "25006": "it is read-only: name the primary server in postgres.host, or add target_session_attrs=read-write to "
@@ -53,8 +53,8 @@ REMEDIES = {
 
 
 class PostgresClient:
-    """Connects when it is first asked, and again after an error. Raises OptionError without the package psycopg, or for
-    a ``postgres.dsn`` that is none.
+    """Connects at the first call, and again after an error. Raises OptionError if psycopg is not installed, or if
+    ``postgres.dsn`` is no connection string.
 
     Every method asks the server, blocking; it raises RetryLater while the server is down or busy, WorldError if it
     refuses.
@@ -81,7 +81,7 @@ class PostgresClient:
         self._is_connecting = False
 
     def rows(self, statement: Any, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement; [] of one that has none."""
+        """Returns the rows of a statement; [] if it gives no rows."""
         try:
             cursor = self.connection().execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
@@ -89,8 +89,8 @@ class PostgresClient:
             raise self.raised(error) from None
 
     def copied(self, query: Any, types: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query by COPY, as the server sends them; texts, unless ``types`` are named, in binary. Raises
-        psycopg's errors: ``raised`` says what they mean, outside of the generator that they end."""
+        """Yields the rows of a query by COPY, while the server sends them: as texts or, with ``types``, in binary.
+        Raises psycopg's errors, which end the generator: outside of it, ``raised`` says what they mean."""
         form = "(FORMAT binary)" if types else ""
         with self.connection().cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT {form}") as copy:
             if types:

@@ -101,7 +101,7 @@ def _converter(name: str, type: pa.DataType) -> Callable[[str], Any]:
 
 
 def _time(text: str) -> datetime.datetime:
-    """A time without a zone is one of UTC, as the session has it."""
+    """Reads a time; without a zone it is in UTC, the time zone of the session."""
     found = datetime.datetime.fromisoformat(text)
     return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
 

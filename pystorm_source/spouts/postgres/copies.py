@@ -1,4 +1,4 @@
-"""The rows that tables have where a slot begins, copied beside them, so that they can be read again by anyone.
+"""The rows that tables have where a slot begins, copied beside them, so that any process can read them again.
 
 An exported snapshot ends with its connection, hence with the driver. A copy outlives every process: a range of it
 gives the same rows whenever it is read. It lies in a schema for the slot, ``pystorm_SLOT``, until its rows are
@@ -28,8 +28,8 @@ _COLUMNS = "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass
 
 
 class Copy(NamedTuple):
-    """``number``: which copy it is; ``name``: the table's, quoted for SQL: also that of the partition; ``lsn``: where
-    the slot begins."""
+    """``number``: which copy it is; ``name``: of the table, quoted for SQL, and of the partition; ``lsn``: where the
+    slot begins."""
 
     number: int
     schema: str
@@ -48,7 +48,7 @@ class TableCopies:
         self._list = f"{self.schema}.{COPIES}"
 
     def found(self) -> list[Copy] | None:
-        """The copies; None if there are none."""
+        """Returns the copies; None if the server has no list of them."""
         if not self._client.rows("SELECT to_regclass(%s)", self._list)[0][0]:
             return None
         query = f"SELECT number, schema, name, quoted, rows, lsn FROM {self._list} ORDER BY number"
@@ -106,8 +106,8 @@ class TableCopies:
         return map(partial(_change, copy, names), self._client.copied(query))
 
     def drop(self, confirmed: int) -> None:
-        """Those of a slot that began at a position or before are read: what they take on the server's disk is free
-        again. Others are of a slot that was made since."""
+        """Drops the copies if their slot began at a position or before: they are read, and their space on the server's
+        disk is free again. Others belong to a slot that was made since."""
         copies = self.found()
         if copies is not None and all(each.lsn <= confirmed for each in copies):
             try:

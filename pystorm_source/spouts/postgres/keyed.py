@@ -20,11 +20,11 @@ from pystorm_source.spouts.postgres.options import PostgresOptions
 from pystorm_source.spouts.postgres.pgoutput import Change
 
 TIME_LAG_SECONDS = 10.0
-"""Of a key that is a time, unless ``postgres.key.lag`` says another. Less: rows of transactions that last longer are
+"""Lag of a key that is a time, unless ``postgres.key.lag`` is set. Less: rows of transactions that last longer are
 missed. More: rows come later."""
 FIRST_PAUSE_SECONDS = 0.2
-"""Until the writers of a first look are looked at again. Less: more questions. More: a run that reads all there is
-begins later."""
+"""Until the writers of a first look are looked at again. Less: more queries. More: a run that reads all there is begins
+later."""
 
 
 class _Look(NamedTuple):
@@ -68,7 +68,7 @@ class KeyedTables:
         return Snapshot(heads, state)
 
     def _heads(self, known: Mapping[str, int], is_frozen: bool) -> tuple[dict[str, tuple[int, int]], list[str]]:
-        """Earliest and latest of the tables, and what others wait for that have none yet."""
+        """Returns earliest and latest of the tables, and what the others, which cannot be read yet, wait for."""
         tables = [self._table(name) for name in self._options.names]
         if not known:
             check_columns(self._columns, [name for table in tables for name in table.columns])

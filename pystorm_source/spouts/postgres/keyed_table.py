@@ -23,7 +23,7 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = %s AND NOT a.attisdropped
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """
-# Those of prepared transactions have no pid. Children: partitions, and tables that inherit.
+# Locks of prepared transactions have no pid. Children: partitions, and tables that inherit.
 _WRITERS = """
 WITH RECURSIVE member(oid) AS (
     SELECT to_regclass(%s)::oid UNION SELECT inhrelid FROM pg_inherits JOIN member ON inhparent = member.oid
@@ -39,7 +39,7 @@ SELECT to_regclass(%s)::oid, array(
 
 
 class KeyedTable(NamedTuple):
-    """``name``: quoted for SQL; ``key``: its key, quoted; ``time``: the type of a key that is a time, else ""."""
+    """``name``: quoted for SQL; ``key``: its key, quoted; ``time``: the type of a key that is a time, or ""."""
 
     schema: str
     table: str
@@ -107,8 +107,8 @@ class KeyedTable(NamedTuple):
 
 
 def still_writing(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
-    """Of transactions that were writing those that may not have ended. One that is gone may be prepared, under a new
-    name."""
+    """Returns the transactions that may not have ended since they were writing. One that is gone may be prepared, under
+    a new name."""
     prepared = {name for name in now if name.startswith(PREPARED)}
     has_gone = any(not name.startswith(PREPARED) for name in before - now)
     return (before & now) | (prepared if has_gone else frozenset())

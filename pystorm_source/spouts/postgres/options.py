@@ -29,8 +29,8 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     dsn: Annotated[
         str,
         Meta(
-            description="The database, as libpq takes it: postgresql://user:password@host/db, or host=… dbname=…. What "
-            "it does not say comes from postgres.host and the like, or from PGHOST and the like."
+            description="The database in libpq's form: postgresql://user:password@host/db, or host=… dbname=…. "
+            "Anything missing there comes from postgres.host and the like, or from PGHOST and the like."
         ),
     ] = msgspec.field(name="postgres.dsn", default="")
     host: Annotated[str | None, Meta(description="Host name or address of the server.")] = msgspec.field(
@@ -49,29 +49,31 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
         name="postgres.password", default=None
     )
     sslmode: Annotated[
-        str | None, Meta(description="How TLS is used, such as require or verify-full, as libpq has it.")
+        str | None, Meta(description="How to use TLS, in libpq's words, such as require or verify-full.")
     ] = msgspec.field(name="postgres.sslmode", default=None)
     sslrootcert: Annotated[
-        str | None, Meta(description="File of certificates that the server's is checked by, on every executor.")
+        str | None, Meta(description="File of certificates to check the server's certificate, on every executor.")
     ] = msgspec.field(name="postgres.sslrootcert", default=None)
     tables: Annotated[
         str,
         Meta(
-            description="Tables to read, separated by commas, such as public.orders, as SQL writes them. Without it, "
-            "all of a publication that exists."
+            description="Tables to read, as written in SQL, such as public.orders, separated by commas. Unset: all "
+            "tables of an existing publication."
         ),
     ] = msgspec.field(name="postgres.tables", default="")
-    slot: Annotated[str, Meta(description="Replication slot whose changes one query reads: [a-z0-9_], at most 55.")] = (
-        msgspec.field(name="postgres.slot", default="")
+    slot: Annotated[
+        str,
+        Meta(description="Replication slot whose changes one query reads: a name of [a-z0-9_], at most 55 characters."),
+    ] = msgspec.field(name="postgres.slot", default="")
+    publication: Annotated[str, Meta(description="Publication that selects the changes of the slot.")] = msgspec.field(
+        name="postgres.publication", default="pystorm"
     )
-    publication: Annotated[str, Meta(description="Publication that says which changes the slot gives.")] = (
-        msgspec.field(name="postgres.publication", default="pystorm")
+    create: Annotated[bool, Meta(description="Whether to create a missing publication or slot (true) or fail.")] = (
+        msgspec.field(name="postgres.create", default=True)
     )
-    create: Annotated[
-        bool, Meta(description="Whether a missing publication or slot is created (true) or an error.")
-    ] = msgspec.field(name="postgres.create", default=True)
     snapshot: Annotated[
-        bool, Meta(description="Whether a slot that is created here first gives the rows that its tables have then.")
+        bool,
+        Meta(description="Whether a slot that is created here first gives the rows that its tables have at that time."),
     ] = msgspec.field(name="postgres.snapshot", default=True)
     key: Annotated[
         str,
@@ -80,12 +82,12 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     key_lag: Annotated[
         Annotated[float, Meta(ge=0, le=86_400)] | None,
         Meta(
-            description="Seconds that a row must be old to be read by its key. Without it 0 for integers, 10 for "
+            description="Seconds that a row must be old to be read by its key. Unset: 0 for integers, 10 for "
             "timestamps."
         ),
     ] = msgspec.field(name="postgres.key.lag", default=None)
     fail_on_data_loss: Annotated[
-        bool, Meta(description="Whether changes that are gone unread fail the query (true) or are logged.")
+        bool, Meta(description="Whether changes that were lost unread fail the query (true) or are logged.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:
@@ -110,5 +112,5 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[TableName]:
-        """Those of ``postgres.tables``. Raises OptionError for a text that is none."""
+        """Tables of ``postgres.tables``. Raises OptionError for a text that does not name tables."""
         return table_names(self.tables)

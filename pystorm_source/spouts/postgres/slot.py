@@ -17,8 +17,8 @@ _CONFIRMED = "SELECT (confirmed_flush_lsn - '0/0')::bigint FROM pg_replication_s
 
 
 class SlotStatus(NamedTuple):
-    """``head``: up to where the server's log is on disk; ``confirmed``: before where the slot gives nothing any more;
-    ``restart``: from where the server keeps its log, None if it is lost. Positions are LSNs as int."""
+    """``head``: up to where the server's log is on disk; ``confirmed``: where the slot's changes begin; ``restart``:
+    from where the server keeps its log, None if it is lost. Positions are LSNs as int."""
 
     head: int
     confirmed: int
@@ -40,7 +40,7 @@ class ReplicationSlot:
         self._name = options.slot
 
     def status(self) -> SlotStatus | None:
-        """What the slot is; None if there is none of its name. Raises WorldError if it is none that can be read."""
+        """Returns the state of the slot; None if it does not exist. Raises WorldError if it cannot be read here."""
         rows = self._client.rows(_STATUS, self._name)
         if not rows:
             return None
@@ -54,7 +54,7 @@ class ReplicationSlot:
         return status
 
     def check_lost(self, status: SlotStatus | None, known: bool) -> None:
-        """Drops a slot that is lost, so that it is made anew. ``known``: whether a query has read from it. Raises
+        """Drops a slot that is lost, so that it is made again. ``known``: whether a query has read from it. Raises
         DataLossError if changes are gone with it."""
         if (status is not None and not status.is_lost) or (status is None and not known):
             return
@@ -75,8 +75,8 @@ class ReplicationSlot:
         self._log.warning("replication slot %r %s; %s, as failOnDataLoss is false", self._name, what, then)
 
     def check_unmoved(self, start: int) -> None:
-        """Task. Raises DataLossError if the slot does not give changes from ``start`` on any more, and psycopg's
-        errors, for it is called in generators."""
+        """Task. Raises DataLossError if the slot no longer gives changes from ``start`` on; and psycopg's errors,
+        because generators call it."""
         found = self._client.connection().execute(_CONFIRMED, (self._name,)).fetchone()
         if found is not None and found[0] > start:  # of one that is gone, the server speaks itself
             self.report_loss(

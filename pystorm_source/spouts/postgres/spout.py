@@ -35,12 +35,12 @@ class PostgresSpout(PartitionedSpout):
 
     By default the fields are ``schema``, ``table``, ``op`` (insert, update, delete, truncate, snapshot), ``lsn``,
     ``seq`` (number in the transaction), ``commit_time``, ``xid``, ``row``, ``old`` (of updates and deletes, what the
-    table's replica identity tells) and ``unchanged`` (columns that are not sent, as they are large and not changed).
+    table's replica identity tells) and ``unchanged`` (columns not sent because they are large and did not change).
     Each other name in ``outputs`` is a column, which is converted to its type. ``row string`` gives JSON text.
 
-    With ``postgres.key`` instead of a slot it reads tables by an ascending column: rows that are inserted, as ``op``
-    row, once each. It needs no rights but SELECT, and sees no updates and deletes. docs/POSTGRES.md tells which rows it
-    can miss.
+    With ``postgres.key`` instead of a slot, it reads tables by an ascending column: inserted rows, as ``op`` row, once
+    each. It needs only the right to SELECT, and sees no updates or deletes. docs/POSTGRES.md says which rows it can
+    miss.
 
     Attributes:
         initial_rate (int): bytes of the log, or rows of a snapshot, per second, before anything is known. Defaults to
@@ -138,8 +138,8 @@ class PostgresSpout(PartitionedSpout):
 
     @classmethod
     def _pystorm_check_batch(cls, conf: dict[str, Any]) -> None:
-        """A batch read never moves the slot: the server would keep its log for it for ever, and the next one would read
-        the same again."""
+        """Refuses a batch read of a slot. It never moves the slot: the server would keep its log without end, and the
+        next batch read would read the same again."""
         if slot := conf.get("postgres.slot"):
             raise OptionError(
                 "option 'postgres.slot' is for streams, which move the slot: use readStream, with "

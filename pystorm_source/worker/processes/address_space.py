@@ -1,34 +1,34 @@
-"""The memory that a Python worker of Spark's may use, divided among it and its children.
+"""The memory that a Python worker of Spark may use, divided among it and its children.
 
 ``spark.executor.pyspark.memory`` becomes a limit (RLIMIT_AS) on what a process has mapped, used or not. A child
-inherits the limit, and all that its parent has mapped and uses, which it shares: a fork takes no memory. So what is
-divided is the limit without what is in use, which is there once:
+inherits the limit and shares the memory that its parent has mapped and uses: a fork takes no memory. So memory in use
+exists once, and only the rest of the limit is divided:
 
     limit ─┬─ in use before the fork: counts in each process
            └─ the rest: one part for each child, and one for the parent
 
-Each process may map its part beyond what it has mapped already, and no more than the limit. Together they then use no
-more than one process might. What is mapped and not in use divides nothing: Arrow reserves 1 GiB and uses little of it,
-and a limit that was divided as a whole would be below what is mapped at the fork.
+Each process may map its part in addition to what it has mapped already, up to the limit. Together they then use no more
+than one process might. Mapped but unused memory does not reduce the parts: Arrow reserves 1 GiB and uses little of it.
+Dividing the limit itself would leave each process less than is mapped at the fork.
 """
 
 import contextlib
 import os
 import sys
 
-if sys.platform != "win32":  # where there are no children
+if sys.platform != "win32":  # Windows has no children
     import resource
 
 MIB = 1 << 20
 
 LEAST_ROOM = 16 * MIB
-"""For a child. Less: it ends before it can say why. More: a limit that would do is refused."""
+"""Room for a child. Less: it ends before it can say why. More: a sufficient limit is refused."""
 
 _given = 0  # bytes: parts of the children of all workers in this process
 
 
 def _pages() -> tuple[int, int]:
-    """Bytes that this process has mapped, and that it uses."""
+    """Bytes that this process has mapped, and bytes that it uses."""
     with open("/proc/self/statm") as file:
         mapped, used = file.read().split()[:2]
     size = os.sysconf("SC_PAGE_SIZE")
@@ -36,8 +36,8 @@ def _pages() -> tuple[int, int]:
 
 
 class AddressSpace:
-    """The parts of ``children`` processes. Nothing is divided if there is no limit, or none that can be read. Raises
-    MemoryError if there is no room in which a child could live."""
+    """The parts of ``children`` processes. Divides nothing without a readable limit. Raises MemoryError if there is not
+    enough room for a child."""
 
     def __init__(self, children: int):
         self.part: int | None = None  # bytes
@@ -56,7 +56,7 @@ class AddressSpace:
                 raise MemoryError
 
     def take(self) -> None:
-        """In the parent, when all children are there: it keeps its own part."""
+        """In the parent, once all children exist: it keeps its own part."""
         global _given
         if self.part is None:
             return
@@ -68,7 +68,7 @@ class AddressSpace:
         resource.setrlimit(resource.RLIMIT_AS, (lower, hard))
 
     def give_back(self) -> None:
-        """In the parent, when they are gone. Workers of one process give back in any order."""
+        """In the parent, once they are gone. Workers of one process give back in any order."""
         global _given
         given, self._given = self._given, 0
         if not given:
@@ -79,7 +79,7 @@ class AddressSpace:
         resource.setrlimit(resource.RLIMIT_AS, (min(higher, hard) if hard != resource.RLIM_INFINITY else higher, hard))
 
     def bound(self) -> None:
-        """In a child: its part beyond what it has mapped."""
+        """In a child: limits it to its part beyond what it has mapped."""
         if self.part is not None:
             soft, _ = resource.getrlimit(resource.RLIMIT_AS)
             limit = min(soft, _pages()[0] + self.part)
@@ -87,7 +87,7 @@ class AddressSpace:
 
 
 def limit_in_words() -> str:
-    """For messages: what this process may map, and by which setting; empty if there is no limit."""
+    """For messages: what this process may map, and the setting behind it; empty without a limit."""
     if sys.platform == "win32":
         return ""
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,4 +1,4 @@
-"""A record batch on its way to another process: the bytes of Arrow's IPC message, its schema beside it.
+"""A record batch on its way to another process: the bytes of Arrow's IPC message, with its schema.
 
 Pickle would carry each column and each type by itself, which takes ten times as long for a batch of two columns.
 """
@@ -14,7 +14,7 @@ _known: list[tuple[pa.Schema, bytes | None]] = []
 
 
 class CarriedBatch:
-    """Is pickled so that the other process gets ``batch``. A slice takes no more of its buffers along than its rows."""
+    """Pickles so that the other process gets ``batch``. For a slice, only the buffers of its rows are sent."""
 
     __slots__ = ("batch",)
 
@@ -39,8 +39,8 @@ def _schema_of(written: bytes) -> pa.Schema:
 
 
 def _written(schema: pa.Schema) -> bytes | None:
-    """The schema's IPC message. None if it does not say all: dictionaries are messages of their own, and a type of the
-    user's may not be registered in the other process."""
+    """The schema's IPC message. None if that is not enough: dictionaries are separate messages, and a user's type may
+    not be registered in the other process."""
     for known, written in _known:
         if known.equals(schema, check_metadata=True):
             return written
@@ -52,18 +52,18 @@ def _written(schema: pa.Schema) -> bytes | None:
 
 
 def _has(schema: pa.Schema, kind: str) -> bool:
-    """Whether a type of that kind is there, at any depth."""
+    """Whether the schema has a type of that kind, at any depth."""
     return any(kind in str(field.type) for field in schema)
 
 
 def _compact(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows, whose buffers hold little else: a slice of a large batch would take all of that along."""
+    """The same rows in buffers with little else: a slice of a large batch would take the complete batch along."""
     if batch.nbytes * 2 >= batch.get_total_buffer_size():
         return batch
     schema = batch.schema
     if not _has(schema, "dictionary<"):
         return pa.ipc.read_record_batch(batch.serialize(), schema)
-    if _has(schema, "extension<"):  # a stream would say what the type is stored as, and a message no dictionary
+    if _has(schema, "extension<"):  # a stream would give the storage type, and a message no dictionary
         return batch
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, schema) as writer:

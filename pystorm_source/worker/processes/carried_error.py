@@ -1,7 +1,7 @@
 """An exception on its way to another process, with its causes, notes and the places in the code that raised it.
 
-Pickle drops tracebacks and refuses an exception whose constructor takes other arguments. Here such an exception arrives
-with the same name and text, as its nearest built-in base class. Each traceback arrives with the same files, lines and
+Pickle drops tracebacks and refuses an exception whose constructor takes other arguments. Here such an exception becomes
+one of its nearest built-in base class, with the same name and text. Each traceback keeps its files, lines and
 functions, without local variables.
 """
 
@@ -14,7 +14,8 @@ from pystorm_source.worker.processes.address_space import limit_in_words
 from pystorm_source.worker.processes.frames import pack, unpack
 
 MOST_FRAMES = 50
-"""Of a traceback, its last ones. More: an endless recursion fills a ring. Fewer: a deep call does not show its way."""
+"""The last frames of a traceback. More: an endless recursion fills a ring. Fewer: a deep call does not show its
+path."""
 
 
 class _Carried(NamedTuple):
@@ -33,14 +34,14 @@ class _Carried(NamedTuple):
 
 
 def pack_error(error: BaseException) -> bytes:
-    """The exception as bytes, which ``unpack_error`` of the same program reads."""
+    """The exception as bytes for ``unpack_error`` of the same program."""
     if isinstance(error, MemoryError) and (limit := limit_in_words()):
         error.add_note(limit)
     return b"".join(pack(tuple_of(error)))
 
 
 def tuple_of(error: BaseException | None, seen: tuple[BaseException, ...] = ()) -> Any:
-    """Plain values that ``pack_error`` writes; None for none, and for one that is its own cause."""
+    """Plain values that ``pack_error`` writes; None without an exception, and for one that is its own cause."""
     if error is None or error in seen:
         return None
     seen = (*seen, error)
@@ -86,7 +87,7 @@ def _frames(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
 
 
 def unpack_error(data: bytes) -> BaseException:
-    """The exception, as much as could be carried."""
+    """The exception, as far as it could be sent."""
     return _restored(_Carried(*unpack(data)))
 
 
@@ -108,7 +109,7 @@ def _loaded(carried: _Carried) -> BaseException:
             loaded = unpack(carried.pickled)
             if isinstance(loaded, BaseException):
                 return loaded
-        except Exception:  # it was changed by its own code on the way
+        except Exception:  # its own code changed it on the way
             pass
     base: Any = getattr(builtins, carried.bases[0])
     names = {"__module__": carried.module, "__qualname__": carried.name, "__str__": lambda self: carried.text}
@@ -118,13 +119,13 @@ def _loaded(carried: _Carried) -> BaseException:
 
 
 def _traceback(frames: Iterable[tuple[str, int, str]]) -> TracebackType | None:
-    """A traceback of frames that never ran: functions of these files, lines and names that do nothing but raise."""
+    """A traceback of frames that never ran: functions with these files, lines and names that only raise."""
     found: TracebackType | None = None
     for file, line, function in reversed(list(frames)):
         code = _RAISES.replace(co_filename=file, co_name=function, co_firstlineno=line, co_linetable=_ONE_LINE)
         try:
             FunctionType(code, {"__name__": ""})()
-        except RuntimeError as raised:  # there is nothing to raise again
+        except RuntimeError as raised:  # a bare raise with nothing to raise again
             own = raised.__traceback__
             assert own is not None
             assert own.tb_next is not None
@@ -133,8 +134,8 @@ def _traceback(frames: Iterable[tuple[str, int, str]]) -> TracebackType | None:
 
 
 def _one_line(code: CodeType) -> bytes:
-    """The table of a code that lies in its first line, without columns: Python would underline some of a line that it
-    has read elsewhere. By PEP 626: entries of at most 8 units, of kind 13, no line further."""
+    """The line table of code in a single line, without columns: Python would underline a part of a line that it has
+    read elsewhere. By PEP 626: entries of at most 8 units, of kind 13, no line further."""
     units = len(code.co_code) // 2
     return b"".join(bytes((0x80 | 13 << 3 | min(8, units - at) - 1, 0)) for at in range(0, units, 8))
 

@@ -1,6 +1,6 @@
-"""What a child tells its parent of its bolt: counts that only grow, as differences.
+"""What a child reports to its parent about its bolt: differences of counts that only grow.
 
-Threading law: of the thread that runs the bolt.
+Threading law: for the thread that runs the bolt.
 """
 
 from typing import Any
@@ -26,14 +26,14 @@ class ChildCounts:
         self._latency = bolt.times.latency.copy()
 
     def take(self, now: bool) -> tuple[Any, ...] | None:
-        """What was counted since the last time, if that is long enough ago, or ``now``; None: nothing, or not yet."""
+        """The counts since the last time, if that was long enough ago, or ``now``; None for nothing, or not yet."""
         time = self._clock.monotonic()
         if not now and time < self._due:
             return None
         self._due = time + LOOK_SECONDS
         bolt, latency = self._bolt, self._bolt.times.latency.copy()
         latencies = latency.since(self._latency, _ALL_SLOTS)
-        # Without waits for permits, which a thread of the component's own may have had outside of calls.
+        # Without waits for permits, which the component's own threads may have had outside of calls.
         busy = max(self._busy, task_times(bolt).busy)
         ticks, duplicates = bolt.ticks, bolt.duplicate_verdicts
         counted = (busy - self._busy, latencies, ticks - self._ticks, duplicates - self._duplicates)

@@ -1,4 +1,4 @@
-"""The plan of a child: a component of a topology between its links.
+"""The plan of a child: a topology's component between its links.
 
 lines.default ──shuffle──► parse            in the parent
 lines.default ─► parse ─► (out)             in the child: LinkSpout, the component, LinkBolt
@@ -16,7 +16,7 @@ OUT = "__link"
 
 
 def sources_of(plan: Plan, component: str) -> list[Source]:
-    """Component, stream and task of each producer whose tuples a component gets, each once."""
+    """Component, stream and task of each producer that sends tuples to a component, each once."""
     found = [
         (*plan.component(name).tuples_of(stream), task)
         for name, stream in _streams_to(plan, component)
@@ -30,7 +30,7 @@ def _streams_to(plan: Plan, component: str) -> list[tuple[str, str]]:
 
 
 def child_plan(plan: Plan, component: str, task: int) -> Plan:
-    """A topology of one task of a component, under the same configuration."""
+    """A topology of one task of a component, with the same configuration."""
     placed = replace(plan.component(component), tasks=(task,), processes=0)
     config = {
         **dict(plan.config),
@@ -39,7 +39,7 @@ def child_plan(plan: Plan, component: str, task: int) -> Plan:
         # One component gains nothing from the engine's threads.
         "topology.scheduler": "inline",
         "topology.dead.letter": "fail",
-        # Whether or not the parent tracks trees, the child tracks each tuple, whose verdict it reports.
+        # Even if the parent does not track trees, the child tracks each tuple, to report its verdict.
         "topology.acker.executors": None,
     }
     if plan.options.acker_executors == 0:

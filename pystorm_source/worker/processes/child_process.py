@@ -1,4 +1,4 @@
-"""A child process: forked by a worker from its main thread, watched by a pidfd, and gone when the worker is.
+"""A child process: forked from a worker's main thread, watched by a pidfd, and gone when the worker is.
 
 parent                                            child (child_setup.py)
 fork ───────────────────────────────────────────► dies with its parent, has no file of its, default signals
@@ -27,7 +27,7 @@ from pystorm_source.worker.processes.child_stack import ChildStack
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process has ended. Both are None if other code of this process has waited for it."""
+    """How a process ended. Both are None if other code of this process has waited for it."""
 
     status: int | None = None
     signal: int | None = None
@@ -52,11 +52,12 @@ _DOING = {
     "R": "it computes, in compiled code that holds its interpreter's lock",
     "S": "it waits, in compiled code that holds its interpreter's lock",
 }
-"""State of a process, as /proc names it → what one of ours does then whose watchdog does not look."""
+"""State of a process in /proc → what a child is doing whose watchdog has stopped looking."""
 
 
 def why_not() -> str | None:
-    """Why this process cannot fork children; None if it can. Raises OSError if only room is missing."""
+    """Why this process cannot fork children; None if it can. Raises OSError if only memory or descriptors are
+    missing."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         return f"they need Linux; this is {sys.platform}"
     if threading.current_thread() is not threading.main_thread():
@@ -71,7 +72,7 @@ def why_not() -> str | None:
 
 
 class ChildProcess:
-    """A running child, or one that has ended and whose ending is known. ``close`` ends it."""
+    """A running child, or one that has ended in a known way. ``close`` ends it."""
 
     def __init__(self, name: str, pid: int, pidfd: int, stack: ChildStack | None = None):
         self.name = name
@@ -79,16 +80,16 @@ class ChildProcess:
         self.pidfd = pidfd
         self._stack = stack
         self._ending: Ending | None = None
-        # Each of its tasks may have a thread that asks how it ended, and the system tells only one of them.
+        # Each of its tasks may have a thread that asks how it ended, and the system answers only one of them.
         self._reaping = threading.Lock()
 
     @classmethod
     def fork(
         cls, name: str, body: Callable[[], None], setup: ChildSetup, keeps: Collection[int] = ()
     ) -> "ChildProcess":
-        """A child that runs ``body``. ``keeps``: files of this process that stay open in it, besides 0, 1 and 2.
+        """Forks a child that runs ``body``. ``keeps``: files of this process that stay open in it, besides 0, 1 and 2.
 
-        Raises TopologyError if this system or thread can have no children, OSError if it has no room for one.
+        Raises TopologyError if this system or thread cannot have children, OSError if it has no room for one.
         """
         reason = why_not()
         if reason is not None:
@@ -98,7 +99,7 @@ class ChildProcess:
                 code="PYSTORM_INVALID_TOPOLOGY",
             )
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # what is buffered would be written twice
+            stream.flush()  # buffered text would be written twice
         parent, stack = os.getpid(), ChildStack()
         try:
             pid = os.fork()
@@ -110,16 +111,16 @@ class ChildProcess:
         finally:
             stack.forked()
         try:
-            # Order: before anything waits for it, so that the number is still this child's.
+            # Order: before anything waits for it: until then the number is still this child's.
             return cls(name, pid, os.pidfd_open(pid), stack)
-        except OSError:  # no file is left for it
+        except OSError:  # no descriptor is left for it
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             stack.close()
             raise
 
     def ended(self, seconds: float | None = 0.0) -> Ending | None:
-        """How it has ended, None if it has not after ``seconds``; None for any time."""
+        """How it has ended; None if it is still running after ``seconds`` (None: waits without a limit)."""
         if self._ending is None and self._is_readable(seconds):
             with self._reaping:
                 if self._ending is None:
@@ -142,7 +143,7 @@ class ChildProcess:
         return Ending(signal=found.si_status)
 
     def doing(self) -> str:
-        """Of one that does not answer: what it does, as a phrase; empty if that says nothing, or it has ended."""
+        """A phrase for what a child that does not answer is doing; empty if that is unknown, or it has ended."""
         try:
             with open(f"/proc/{self.pid}/stat") as file:
                 return _DOING.get(file.read().rpartition(")")[2].split()[0], "")
@@ -150,18 +151,18 @@ class ChildProcess:
             return ""
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Sends a signal, if it has not ended; never to another process of the same number."""
+        """Sends a signal, if it has not ended; never to another process with the same number."""
         if self._ending is None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 signal.pidfd_send_signal(self.pidfd, number)
 
     def stack(self) -> tuple[str, ...] | None:
-        """Blocking, for a fifth of a second at most. The frames of the bolt's call that it is in, outermost first, none
-        if it is in no call; None: it does not answer."""
+        """Blocking, for at most a fifth of a second. The frames of the bolt's current call, outermost first, empty
+        outside of calls; None if the child does not answer."""
         return None if self._stack is None else self._stack.ask(self.kill)
 
     def close(self) -> Ending:
-        """Ends it by SIGKILL, if it has not ended by itself, and waits for that."""
+        """Ends it by SIGKILL, if it has not ended by itself, and waits for its end."""
         self.kill()
         ending = self.ended(None)
         assert ending is not None
@@ -181,7 +182,8 @@ def _run(
     keeps: Collection[int],
     stack: ChildStack,
 ) -> NoReturn:
-    """The child from begin to end. It never returns to a frame of its parent, and so frees nothing that one holds."""
+    """The child from start to end. It never returns to a frame of its parent, so it frees nothing that a frame
+    references."""
     status = 1
     try:
         setup.apply(name, parent, {*keeps, stack.there_fd})

@@ -8,8 +8,8 @@
     │                                                      END:   cleanup, and over
     └── the next step
 
-A run stays open behind a tick: a bolt may keep a tuple until another one comes, which the parent may emit again.
-Between its last tick and the next tuple it rests: no timer of it goes off between two micro-batches of the parent's.
+A run stays open after a tick: a bolt may keep a tuple until another one arrives, which the parent may emit again.
+Between its last tick and the next tuple it rests: its timers do not fire between two micro-batches of the parent.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _UNLIMITED = 1 << 62
 
 
 class LoopSleeps(BaseException):
-    """Ends the turns of a pumped child whose requests are under way: its parent's thread has other things to do."""
+    """Ends the turns of a pumped child that has requests in flight: its parent's thread has other work."""
 
 
 class ChildRun:
@@ -59,7 +59,7 @@ class ChildRun:
         outbox.taken = self._taken
         self._rests = True
         self._goes_on = False  # callbacks of the loop are ready: the parent must not sleep
-        self._tick: int | None = None  # the number of the micro-batch's end, until all is done that comes of it
+        self._tick: int | None = None  # the number of the micro-batch's end, until all its work is done
         self.over = False
         if isinstance(bolt, WaitingExecutor):
             bolt.loop.add_sleeper(self)
@@ -70,13 +70,13 @@ class ChildRun:
         return self._inbox.given - len(self._queue) - self._queue.held_rows
 
     def before_sleep(self) -> bool:
-        """Requests are under way, and the thread is about to sleep in their loop: whether it must not. In the test kit
-        it is the parent's thread: raises LoopSleeps."""
+        """Requests are in flight, and the thread is about to sleep in their loop; returns whether it must stay awake.
+        In the test kit it is the parent's thread: raises LoopSleeps."""
         self._send()
         if self._end.own_fd < 0:
             raise LoopSleeps
         self._end.prepare()
-        # Order: prepared, then looked once more.
+        # Order: prepare, then look once more.
         return self._inbox.read_all()
 
     def after_sleep(self) -> None:
@@ -102,9 +102,9 @@ class ChildRun:
         return NEVER if self._rests else self._scheduler.next_due
 
     def step(self) -> bool:
-        """Whether anything was done."""
+        """Does one step; returns whether it did anything."""
         if self._outbox.waits and not self._outbox.write_left():
-            return False  # order: what goes up must not wait for more to come down
+            return False  # order: frames up must not wait for more frames down
         self._inbox.read_all()
         moved = self._inbox.look()
         if self._rests and not self._inbox.empty:
@@ -124,11 +124,11 @@ class ChildRun:
         return self._send() or moved or self._goes_on
 
     def cancel(self, numbers: set[int]) -> None:
-        """Fails trees that have failed elsewhere. Those that the bolt has not begun it never gets."""
+        """Fails trees that have failed elsewhere. The bolt never gets tuples that it has not begun."""
         self._spouts[0].fail_trees(numbers)
 
     def _take_mark(self, kind: int, number: Any) -> bool:
-        """Whether all is done that comes of it."""
+        """Handles a mark; returns whether all its work is done."""
         drained = True
         if kind == Kind.END:
             self._worker.stop()
@@ -147,11 +147,11 @@ class ChildRun:
             drained = self._turns()
         elif kind == Kind.TICK:
             self._rests, self._tick = False, number
-            drained = False  # order: turns first, for what a thread of the component's own has emitted meanwhile
+            drained = False  # order: turns first, for emits of the component's own threads
         return drained
 
     def _end_micro_batch(self) -> bool:
-        """The next final tick, if one is due; else the end. Whether it is the end."""
+        """Gives the next final tick, if one is due, otherwise ends the micro-batch. Returns whether it has ended."""
         if self._scheduler.final_tick():
             return False
         assert self._tick is not None
@@ -161,7 +161,7 @@ class ChildRun:
         return True
 
     def _turns(self) -> bool:
-        """Whether nothing is left to do; requests may be under way."""
+        """Returns whether nothing is left to do; requests may be in flight."""
         for spout in self._spouts:
             spout.open_slice(_UNLIMITED, True)
         self._goes_on = False
@@ -175,7 +175,7 @@ class ChildRun:
 
     def _send(self) -> bool:
         sent = self._outbox.send(whole=True)
-        if self._end.taken != (taken := self._taken()):  # of what has no verdict yet, as requests that are under way
+        if self._end.taken != (taken := self._taken()):  # of tuples without a verdict yet, such as requests in flight
             self._end.taken = taken
             self._end.ring()
         if self._outbox.refused is not None:

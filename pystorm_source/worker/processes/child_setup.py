@@ -1,4 +1,4 @@
-"""What a forked child does before anything else: it cuts itself off from its parent's files, signals and threads.
+"""A forked child's first steps: it cuts itself off from its parent's files, signals and threads.
 
 - It dies with its parent: Linux sends SIGKILL when the thread that forked it ends.
 - The parent's files become ``/dev/null`` under the same numbers. If a child kept a connection to Spark's JVM open, the
@@ -29,7 +29,7 @@ _SET_PARENT_DEATH_SIGNAL, _SET_NAME = 1, 15  # of prctl
 # Such libraries read these when they are loaded, or first used.
 _THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
-# Out of 1000, on top of the parent's score. Less: Linux may choose the parent, which holds the rows.
+# Out of 1000, on top of the parent's score. Less: Linux may choose the parent, which has the rows.
 _OOM_SCORE_ADDED = 500
 
 
@@ -42,8 +42,8 @@ def _prctl() -> "ctypes._FuncPointer | None":
 
 @dataclass(frozen=True)
 class ChildSetup:
-    """``threads``: how many a library of the child may start for its computations. ``space``: what it may map; None
-    for what its parent may."""
+    """``threads``: how many threads a library of the child may start for its computations. ``space``: what it may map;
+    None: as much as its parent."""
 
     threads: int = 1
     space: AddressSpace | None = None
@@ -51,7 +51,7 @@ class ChildSetup:
     _prctl: "ctypes._FuncPointer | None" = field(default_factory=_prctl, repr=False)
 
     def apply(self, name: str, parent: int, keeps: Collection[int]) -> None:
-        """Called once, in the child, before anything of it runs. Ends the process if its parent is gone."""
+        """Called once, in the child, before its body runs. Ends the process if its parent is gone."""
         if self._prctl is not None:
             self._prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
             self._prctl(_SET_NAME, name.encode()[:15], 0, 0, 0)
@@ -59,11 +59,11 @@ class ChildSetup:
             os._exit(1)
         _default_signals()
         _drop_files({0, 1, 2, *keeps})
-        # In a notebook they pass text to a thread or a file that the child does not have.
+        # In a notebook these pass text to a thread or a file that the child lacks.
         sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - for the life of the process
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         if faulthandler.is_enabled():
-            faulthandler.enable(2)  # the parent's has a file, which is dropped
+            faulthandler.enable(2)  # the parent's uses a file that is dropped
         self._share_cores()
         _raise_oom_score()
         _draw_other_numbers()
@@ -73,7 +73,7 @@ class ChildSetup:
     def _share_cores(self) -> None:
         for variable in _THREAD_COUNTS:
             said = os.environ.get(variable, "")
-            if not said or (said.isdecimal() and int(said) > self.threads):  # else fewer, or a list by level
+            if not said or (said.isdecimal() and int(said) > self.threads):  # otherwise fewer, or a list by level
                 os.environ[variable] = str(self.threads)
         if arrow := sys.modules.get("pyarrow"):
             arrow.set_cpu_count(self.threads)
@@ -100,7 +100,7 @@ def _drop_files(keeps: Collection[int]) -> None:
 
 
 def _draw_other_numbers() -> None:
-    """Order: without ``numpy.random.seed``, which waits for a lock that a thread of the parent's may have held."""
+    """Order: without ``numpy.random.seed``, which waits for a lock that a thread of the parent may have held."""
     if random := sys.modules.get("numpy.random"):
         random.set_bit_generator(type(random.get_bit_generator())())
 

@@ -1,10 +1,10 @@
-"""What a child's bolt is in, at this moment: asked by a signal, answered through a pipe.
+"""The current stack of a child's bolt: requested by a signal, answered through a pipe.
 
     parent: ask ─► SIGURG ─► faulthandler, in the child's main thread, writes the stack ─► pipe ─► read, for a while
 
-The child needs neither a turn nor the interpreter's lock to answer. A child that hangs in compiled code answers, too; a
-stopped one does not. The signal is SIGURG, because a process without a handler ignores it: if the bolt has taken the
-signal away from faulthandler, the question stays without an answer and ends nothing.
+The child needs neither a turn nor the interpreter's lock to answer, so a child that hangs in compiled code also
+answers; a stopped one does not. The signal is SIGURG, because a process without a handler ignores it: if the bolt has
+taken the signal from faulthandler, the question gets no answer and does no harm.
 """
 
 import contextlib
@@ -21,11 +21,12 @@ from pystorm_source.errors.user_frames import line_shown
 SIGNAL = getattr(signal, "SIGURG", None)  # None: Windows, where there are no children
 
 ANSWER_SECONDS = 0.2
-"""Until the first line. Longer: `stacks` waits for a stopped child. Shorter: one that has no core is taken for one."""
+"""Time until the first line. Longer: `stacks` waits for a stopped child. Shorter: a child without a free core looks
+stopped."""
 REST_SECONDS = 0.02
-"""Between two pieces of an answer, which has no end of its own. Shorter: a long stack is cut off."""
+"""Time between two pieces of an answer, which has no end mark. Shorter: a long stack is cut off."""
 MOST_FRAMES = 20
-"""The innermost ones. More: a text that is not read. Fewer: the user's own line is missing."""
+"""The innermost frames to show. More: the text is too long to read. Fewer: the user's own line is missing."""
 
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 _RUNS = os.path.join("worker", "processes", "child_tasks.py")
@@ -43,13 +44,13 @@ class ChildStack:
         self._asking = threading.Lock()
 
     def answer(self) -> None:
-        """In the child, once: from now on it answers."""
+        """In the child, once: answers from now on."""
         if SIGNAL is not None:
             faulthandler.register(SIGNAL, file=self.there_fd, all_threads=False)
 
     def ask(self, send: Callable[[int], None]) -> tuple[str, ...] | None:
-        """Blocking, for a fifth of a second at most. ``send``: signals the child. The frames below the engine's,
-        outermost first, such as ``bolts.py:12 in process: 1 / n``, none if it is in no call; None: no answer."""
+        """Blocking, for at most a fifth of a second. ``send``: signals the child. The frames below the engine's,
+        outermost first, such as ``bolts.py:12 in process: 1 / n``; empty outside of calls; None without an answer."""
         with self._asking:
             if SIGNAL is None or self._own_fd < 0:
                 return None
@@ -75,7 +76,7 @@ class ChildStack:
         os.close(self.there_fd)
 
     def close(self) -> None:
-        """No more questions."""
+        """Takes no more questions."""
         with self._asking:
             if self._own_fd >= 0:
                 os.close(self._own_fd)
@@ -83,7 +84,7 @@ class ChildStack:
 
 
 def _frames(text: str) -> Iterator[str]:
-    """Outermost first. What called the child's tasks is the stack of its parent at the fork."""
+    """The frames, outermost first, without those above the child's tasks: these are the parent's stack at the fork."""
     found: list[tuple[str, int, str]] = []
     for line in text.splitlines():
         if frame := _FRAME.match(line):

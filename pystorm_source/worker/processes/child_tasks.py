@@ -1,4 +1,4 @@
-"""The tasks of one child: their runs in turn, and one sleep.
+"""Runs the tasks of one child in turn, with one sleep for all.
 
     step: each task's turns until nothing moves ─► any moved? again : sleep until the parent rings or a timer is due
 
@@ -18,17 +18,17 @@ from pystorm_source.limits.worker_limits import WorkerLimits
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.processes.child_worker import ChildWorker
 
-# Longer: a lost ring, which would be our fault, lasts longer. Shorter: an idle child wakes up for nothing.
+# Longer: a lost ring (a bug of this package) delays longer. Shorter: an idle child wakes up for nothing.
 _LONGEST_SLEEP_SECONDS = 1.0
 
-# That a process that ends may take to tell how its calls have ended. Longer: its end waits for a driver that does not
-# answer. Shorter: a circuit breaker does not learn that the calls fail which end the processes.
+# Time for an ending process to report how its calls have ended. Longer: its end waits for a driver that does not
+# answer. Shorter: a circuit breaker misses failed calls that end the processes.
 _LEAVE_SECONDS = 0.5
 
 
 class ChildTasks:
     """``tasks``: id, the child's end and the waits for permits of each; the ends share one eventfd to sleep on.
-    ``limits``: of all tasks together."""
+    ``limits``: shared by all tasks."""
 
     def __init__(
         self,
@@ -53,18 +53,19 @@ class ChildTasks:
 
     @property
     def over(self) -> bool:
-        """Whether the parent has said END to all of them."""
+        """Whether the parent has sent END to all of them."""
         return all(worker.over for worker in self._workers)
 
     def step(self) -> bool:
-        """What can be done without waiting. Whether anything was."""
+        """Does what is possible without waiting; returns whether it did anything."""
         moved = False
         for worker in self._workers:
             moved = worker.step() or moved
         return moved
 
     def run(self) -> None:
-        """All of a child process's work. Raises SystemExit(1) if a component has failed, once the parent knows."""
+        """All of a child process's work. Raises SystemExit(1) if a component has failed, once the parent has been
+        notified."""
         poll = select.poll()
         poll.register(self._ends[0].own_fd, select.POLLIN)
         while not self.over:

@@ -34,10 +34,10 @@ LAST_WORDS_SECONDS = 5.0
 
 
 class ChildWorker:
-    """``plan``: of the whole topology. ``end``: the child's end of the task's link. ``limits``, ``caches``: of all
-    tasks of the process; ``waits``: of the task's calls for permits.
+    """``plan``: of the complete topology. ``end``: the child's end of the task's link. ``limits``, ``caches``: shared
+    by all tasks of the process; ``waits``: of the task's calls for permits.
 
-    ``failed``: the component has, and the parent has been told.
+    ``failed``: the component has failed, and the parent has been notified.
     """
 
     def __init__(
@@ -55,7 +55,8 @@ class ChildWorker:
         self._end = end
         self._limits = limits or WorkerLimits(plan.options, self._clock)
         self._waits = waits or TaskWaits()
-        # A bolt may make calls from ``initialize`` on. In the kit the limits are the parent's, which has leased.
+        # A bolt may make calls from ``initialize`` on. In the test kit the limits belong to the parent, which has
+        # leased.
         self._is_leased = not self._limits or end.own_fd < 0
         self.failed = False
         self._run: ChildRun | None = None
@@ -74,7 +75,7 @@ class ChildWorker:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing more to do, ever."""
+        """Whether no work will ever follow."""
         return self.failed or (self._run is not None and self._run.over)
 
     @property
@@ -86,12 +87,12 @@ class ChildWorker:
 
     @property
     def next_due(self) -> float:
-        """When time gives it something to do."""
+        """When its next timer, request or tree is due."""
         return NEVER if self._run is None or self.over else self._run.next_due
 
     def step(self) -> bool:
-        """What can be done without waiting, until the parent says END or the component has failed, which goes up as
-        FAILED. Whether anything was."""
+        """Does what is possible without waiting, until the parent sends END or the component has failed, which goes up
+        as FAILED. Returns whether it did anything."""
         if self.over:
             return self.outbox.waits and self.outbox.write_left()
         try:
@@ -109,7 +110,7 @@ class ChildWorker:
         return True
 
     def _take_lease(self) -> bool:
-        """Whether the parent has said where permits come from, which is the first that it says."""
+        """Whether the parent has sent the source of permits, which is its first message."""
         if not self._inbox.look():
             return False
         mark, self._inbox.mark = self._inbox.mark, None
@@ -119,7 +120,7 @@ class ChildWorker:
         return True
 
     def _lease(self, place: PermitPlace | None) -> None:
-        """None: they come from this process. Raises ComponentFailed if they cannot come from there."""
+        """None: this process gives its own permits. Raises ComponentFailed if the place cannot give any."""
         if place is None:
             return
         try:
@@ -128,7 +129,7 @@ class ChildWorker:
             raise ComponentFailed(*self._placed, "initialize", None, -1) from error
 
     def _begin(self) -> ChildRun | None:
-        """None if a constructor or ``initialize`` has raised."""
+        """Builds and starts the worker; None if a constructor or ``initialize`` has raised."""
         method = "__init__"
         try:
             worker = self._make()
@@ -138,8 +139,8 @@ class ChildWorker:
         except TupleFailed as failed:
             self._report(None, method, failed.__cause__)
             return None
-        # As long as the process lives: it sleeps outside of the engine's calls. Order: kept, or its end would come with
-        # the last reference to it.
+        # For the life of the process, which sleeps outside of the engine's calls. Order: kept, because it ends with the
+        # last reference to it.
         self._watched = worker.watched()
         self._watched.__enter__()
         bolt.ready()
@@ -147,7 +148,7 @@ class ChildWorker:
         return ChildRun(worker, bolt, self._end, self._inbox, self.outbox, self._lease)
 
     def _wired(self, worker: Worker) -> BoltExecutor:
-        """Its spouts and its way out get their link. The bolt's executor."""
+        """Connects the worker's spouts and its exit to the link. Returns the bolt's executor."""
         for executor in worker.executors:
             if isinstance(executor.instance, LinkSpout):
                 placed = worker.plan.component(executor.component)
@@ -163,7 +164,7 @@ class ChildWorker:
         return bolt
 
     def _report_up(self, entry: Any, retries: bool) -> None:
-        """An exception that lets the run go on goes up with its tuple's numbers, before the tuple's verdict."""
+        """Sends up an exception that lets the run go on, with its tuple's numbers, before the tuple's verdict."""
         if entry is None:
             self.outbox.work.reports.pop()
             return
@@ -177,7 +178,7 @@ class ChildWorker:
     def _cancel(self, numbers: set[int]) -> None:
         assert self._run is not None
         self._run.cancel(numbers)
-        # The bolt has not got those that still wait, and they have no tree here.
+        # Tuples that still wait have not reached the bolt, and have no tree here.
         self.outbox.work.fails.extend((number, "fail", None, None) for number in sorted(numbers & self._inbox.lost))
 
     def _bolt_of(self, executors: Sequence[object]) -> BoltExecutor:
@@ -187,14 +188,14 @@ class ChildWorker:
         raise KeyError(self._placed)
 
     def _report(self, whose: Any, method: str, error: BaseException | None) -> None:
-        """Tells the parent, which ends the run; what the task has done and not sent is lost. ``whose``: the tuple, by
-        its number or as ``_named``; None for none."""
+        """Notifies the parent, which ends the run; unsent work of the task is lost. ``whose``: the tuple, by its number
+        or as ``_named``; None without a tuple."""
         self.failed = True
         self.outbox.send()
         self.outbox.write(Kind.FAILED, pack((whose, method, None if error is None else pack_error(error))))
 
     def say_last_words(self) -> None:
-        """Blocking, for a while at most: until all that it has to say is in the ring."""
+        """Blocking, for a limited time: waits until all its messages are in the ring."""
         deadline = self._clock.monotonic() + LAST_WORDS_SECONDS
         while not self.outbox.write_left() and self._clock.monotonic() < deadline:
             self._end.ring()
@@ -203,8 +204,8 @@ class ChildWorker:
 
 
 def _named(tup: Tuple | None) -> Any:
-    """Its source and values, of a batch how many rows: the exception has failed the tuple, and its tree has no number
-    any more."""
+    """The source and values of the tuple, for a batch the number of rows: the exception has failed the tuple, so its
+    tree no longer has a number."""
     if tup is None:
         return None
     rows = tup.values

@@ -3,7 +3,7 @@
     Parse.spec(par=4, processes=2)     child 1: tasks 2, 4      child 2: tasks 3, 5
 
 Each task has its own link: a slow task fills only its own ring, and under ``threads`` one thread uses each link. A ring
-lies in an anonymous mapping made before the fork: it has no name, and disappears with the last process.
+is in an anonymous mapping made before the fork: it has no name, and disappears with the last process.
 """
 
 import errno
@@ -32,14 +32,16 @@ from pystorm_source.worker.processes.shared_waits import ChildWaits, shared_wait
 from pystorm_source.worker.processes.task_link import TaskLink
 from pystorm_source.worker.watchdog import count_looks
 
-# Bytes each way. More: each task needs more memory, as far as its ring fills. Fewer: a frame of some hundred tuples
-# takes several turns to cross.
+# Bytes each way. More: each task needs more memory, as far as its ring fills. Fewer: it takes several turns to send a
+# frame of some hundred tuples.
 RING_BYTES = 1 << 18
 
-# Of a bolt of batches, whose frames are long: one that does not fit crosses in pieces, each of which wakes both ends.
+# The same for a bolt of batches, which has long frames: one that does not fit is sent in pieces that each wake both
+# ends.
 BATCH_RING_BYTES = 1 << 22
 
-# Between two looks at what children say that end. Longer: one whose ring is full ends later. Shorter: looks in vain.
+# Seconds between two reads of ending children's messages. Longer: one with a full ring ends later. Shorter: reads in
+# vain.
 _DROP_SECONDS = 0.005
 
 _LOOK = 8  # bytes of a child's count of looks
@@ -47,8 +49,8 @@ _LOOK = 8  # bytes of a child's count of looks
 
 @dataclass
 class _Ends:
-    """Both ends of a task's link, until the child is there. ``waits``, ``child_waits``: for permits, in the parent and
-    in the child."""
+    """Both ends of a task's link, until the child exists. ``waits``, ``child_waits``: for permits, in the parent and in
+    the child."""
 
     task: int
     parent: LinkEnd
@@ -58,11 +60,11 @@ class _Ends:
 
 
 class Children:
-    """With the machine's clock it forks; with another one (the test kit) the parent's turns drive the children, which
-    have the parent's ``limits``.
+    """Forks children with the machine's clock; with another one (the test kit), the parent's turns drive them, with the
+    parent's ``limits``.
 
-    Raises TopologyError if this system or thread can have no children, WorldError if it has no memory, files or numbers
-    left for them.
+    Raises TopologyError if this system or thread cannot have children, WorldError if it has no memory, files or process
+    numbers left for them.
     """
 
     def __init__(self, plan: Plan, clock: Clock, limits: WorkerLimits | None = None):
@@ -138,8 +140,8 @@ class Children:
 
         def body() -> None:
             count_looks(count)
-            gc.freeze()  # or the collector would touch all that the parent has, and copy it
-            clock = SystemClock()  # the kit's would raise in each child when the time of the parent's run is over
+            gc.freeze()  # or the collector would touch, and so copy, all of the parent's objects
+            clock = SystemClock()  # the test kit's would raise in each child at the end of the parent's run
             limits = limits_of(self._plan, clock, component.name)
             ChildTasks(self._plan, component.name, tasks, clock, limits).run()
 
@@ -154,15 +156,15 @@ class Children:
         return all(process.ended() is None for process in self._processes)
 
     def __del__(self) -> None:
-        """The worker was dropped without ``close``: its children would wait without end."""
+        """Ends children if the worker was dropped without ``close``: they would wait forever."""
         self.close()
 
     def may_take(self, seconds: float) -> None:
-        """From when the first is told to end, all of them together: then they are killed."""
+        """Limits how long all of them may take, from when the first is told to end: then they are killed."""
         self._end_time.seconds = seconds
 
     def close(self) -> None:
-        """Ends all of them: those that were told to as soon as they do it by themselves, or may not take longer."""
+        """Ends all of them: those that were told to end, as soon as they do so or their time is over."""
         for process in self._processes:
             while process.ended(min(_DROP_SECONDS, self._end_time.left)) is None and self._end_time.left:
                 for link in self._links.values():

@@ -4,7 +4,7 @@ import time
 
 
 class EndTime:
-    """One time for all of them, from the moment when the first is told to end: they end side by side."""
+    """One time for all of them, from when the first is told to end: they end in parallel."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -17,5 +17,5 @@ class EndTime:
 
     @property
     def left(self) -> float:
-        """Seconds, at least 0; 0 if none was told to end."""
+        """Seconds left, at least 0; 0 if none was told to end."""
         return 0.0 if self._at is None else max(0.0, self._at - time.monotonic())

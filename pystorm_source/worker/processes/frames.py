@@ -1,26 +1,26 @@
-"""What crosses a link: kinds of frames, and values as bytes.
+"""What is sent over a link: kinds of frames, and values as bytes.
 
     down   TUPLES      (first number, sources, values)   tuples for the task, numbered from 0 on, in order
            BATCH       (number, source, batch)           rows in columns, as one tuple that has the numbers of all
-           CANCEL      numbers                           their trees have failed: nothing that comes of them counts
+           CANCEL      numbers                           their trees have failed: their results do not count
            KEYS        (first number, keys, refused)     of the tuples that follow, for ``idempotency_key``
-           TICK, HELD  number                            the end of a micro-batch; a spout waits for what the bolt holds
+           TICK, HELD  number                            the end of a micro-batch; a spout waits for tuples in the bolt
            LEASE       a PermitPlace, or None            where permits come from; None: from the process itself
-           BEGIN, END  None                              a micro-batch begins; the worker is given up
+           BEGIN, END  None                              a micro-batch begins; the worker ends
     up     STARTED     (has a tick, is a batching bolt)  the bolt is initialised
            WORK        (emits, acks, fails, errors, idle, counts, lost)   an emit comes before the verdict of its anchor
            FAILED      (tuple or None, method, error)    the component's exception ends the run
 
 ``sources``: for each tuple the place of its producer's stream in a table that both processes have since the fork; one
-int if all are of one. ``emits``: (stream of all or of each, numbers of the anchors, values), columns; an anchor is an
-int, several are a tuple; values are a tuple or a batch. ``acks``: ranges of numbers, flat: first, last, first, last,
+int if all have the same. ``emits``: (stream of all or of each, numbers of the anchors, values), columns; an anchor is
+an int, several are a tuple; values are a tuple or a batch. ``acks``: ranges of numbers, flat: first, last, first, last,
 both included. ``fails``: (number, method, packed error or None, rows); ``rows``: of a batch that has failed in part.
-``errors``: those that let the run go on. ``idle``: of all numbers below it nothing is left to do but what the bolt
-holds; marks have numbers as tuples do. ``lost``: numbers of tuples that fail with another one. The tuple of FAILED:
+``errors``: exceptions that let the run go on. ``idle``: all work below this number is done, except for tuples kept in
+the bolt; marks have numbers like tuples. ``lost``: numbers of tuples that fail with another one. The tuple of FAILED:
 component, stream, values; or its number.
 
-Values are pickled by protocol 5, their large buffers beside the pickle, so that they are copied into the ring and not
-first into the pickle. Only a process and its own children exchange frames; nothing that a network brings is unpickled.
+Values are pickled by protocol 5, with large buffers outside the pickle: these are copied into the ring, not first into
+the pickle. Only a process and its own children exchange frames; nothing from a network is unpickled.
 """
 
 import pickle
@@ -35,16 +35,16 @@ from cython_core.arrow.row_error import shown
 from cython_core.links.frame_kinds import Kind as Kind
 from pystorm_source.errors import TopologyError, cut, said
 
-# Order: all of eight bytes, so that buffers behind them lie as Arrow's must.
+# Order: all of eight bytes, to align the buffers after them as Arrow requires.
 _HEAD = struct.Struct("<Q")
 _LENGTH = struct.Struct("<Q")
 _PADDING = [bytes(-size % 8) for size in range(8)]
-_WRITABLE = 1 << 63  # of a buffer's length: what is made of it may be changed
+_WRITABLE = 1 << 63  # in a buffer's length: the result must be writable
 _BY_NAME = (pickle.PicklingError, AttributeError, TypeError)
 
 
 def pack(value: Any) -> list[Any]:
-    """The parts of a frame that ``unpack`` makes the value of. Raises as pickle does if it cannot be pickled."""
+    """The parts of a frame that ``unpack`` turns back into the value. Raises as pickle does if it cannot be pickled."""
     buffers: list[pickle.PickleBuffer] = []
     try:
         pickled = pickle.dumps(value, 5, buffer_callback=buffers.append)
@@ -63,13 +63,13 @@ def pack(value: Any) -> list[Any]:
 
 
 def _is_fixed(view: memoryview) -> bool:
-    """An Arrow array never changes, whatever its memory allows."""
+    """Whether it never changes: an Arrow array does not, even in writable memory."""
     return view.readonly or isinstance(view.obj, pa.Buffer)
 
 
 def _by_value() -> Callable[..., bytes] | None:
-    """``dumps`` of cloudpickle, which takes classes of ``__main__`` along, because a Python process of Spark does not
-    find them by name. A process without such classes has not loaded it."""
+    """``dumps`` of cloudpickle, which includes classes of ``__main__``, because a Python process of Spark does not find
+    them by name. A process without such classes has not loaded it."""
     for name in ("pyspark.cloudpickle", "cloudpickle"):
         if name in sys.modules:
             dumps: Callable[..., bytes] = sys.modules[name].dumps
@@ -78,7 +78,7 @@ def _by_value() -> Callable[..., bytes] | None:
 
 
 def is_carried(value: Any) -> bool:
-    """Whether ``pack`` takes it."""
+    """Whether ``pack`` accepts it."""
     try:
         pack(value)
     except Exception:
@@ -87,7 +87,7 @@ def is_carried(value: Any) -> bool:
 
 
 def not_carried(values: tuple[Any, ...], error: Exception, verb: str) -> Exception:
-    """What to raise for a tuple with a value that ``pack`` does not take. ``verb``: what the bolt does with it."""
+    """The error for a tuple with a value that ``pack`` refuses. ``verb``: what the bolt does with it."""
     refused = next((value for value in values if not is_carried(value)), values)
     return TopologyError(
         f"a bolt with processes= {verb} its tuples by pickle, which refuses a value of type "
@@ -98,7 +98,7 @@ def not_carried(values: tuple[Any, ...], error: Exception, verb: str) -> Excepti
 
 
 def unpack(frame: bytes) -> Any:
-    """The value. What was writable is so again; large read-only buffers are views of the frame."""
+    """The value. Writable buffers are writable again; large read-only buffers are views of the frame."""
     (count,) = _HEAD.unpack_from(frame)
     at = _HEAD.size
     if count == 0:

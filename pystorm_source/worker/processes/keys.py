@@ -1,6 +1,6 @@
 """Keys of input rows in a child: the parent sends them before the tuples, if the bolt's class names them.
 
-Threading law: of the thread that runs the bolt.
+Threading law: for the thread that runs the bolt.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ _NOT_SENT = (
 
 
 class Keys:
-    """In the place of a worker's InputPlace: ``refused``: why rows have no key; empty if they have."""
+    """Replaces a worker's InputPlace. ``refused``: why rows have no key; empty if they have."""
 
     def __init__(self) -> None:
         self.refused = _NOT_SENT
         self._keys: dict[int, str | None] = {}
 
     def add(self, first: int, keys: Sequence[str | None], refused: str) -> None:
-        """Of the tuples with these numbers."""
+        """Adds the keys of tuples numbered from ``first`` on."""
         self._keys.update(enumerate(keys, first))
         self.refused = refused
 

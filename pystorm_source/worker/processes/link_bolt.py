@@ -1,4 +1,4 @@
-"""The way out of a child's worker, whose executor (LinkExecutor) sends up what comes."""
+"""The exit of a child's worker; its executor (LinkExecutor) sends everything up that arrives."""
 
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt

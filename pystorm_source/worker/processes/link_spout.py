@@ -1,11 +1,11 @@
-"""The way into a child's worker: tuples that the parent has sent, as those of their own producers; verdicts go back.
+"""The entrance of a child's worker: emits the parent's tuples in the names of their producers; verdicts go back.
 
     frames down ─► Inbox ─► LinkSpout "lines.default", task 3 ─► the component's task
                          ─► LinkSpout "prices.late", task 7   ─►
     Outbox ◄─ ack, fail of the numbers
 
-A spout for each producer's task and stream, so that its tuples name the component, stream and task that they are of in
-the parent (``ComponentPlan.origin``). Threading law: all of a link by one thread.
+Each producer's task and stream has a spout, so its tuples name their component, stream and task in the parent
+(``ComponentPlan.origin``). Threading law: one thread per link.
 """
 
 from typing import Any
@@ -21,28 +21,28 @@ Source = tuple[str, str, int]
 
 
 class LinkSpout(LinkSpoutBase, Spout):
-    """Emits the tuples of one source, each with its number as message id; ``ack`` goes up by itself."""
+    """Emits the tuples of one source, each with its number as message id; the base class sends up ``ack``."""
 
     def _pystorm_link(self, source: Source, inbox: Inbox, outbox: Outbox) -> None:
         super()._pystorm_link(source, inbox, outbox)
         self._outbox = outbox
         self._forget = inbox.keys.forget
-        # Its own retries would forget why a tuple has failed; the parent's decide what becomes of it.
+        # Its own retries would forget why a tuple has failed; the parent's retries decide its fate.
         self._blame: Blame | None = None
         self._pystorm_retries.blame = self._note
 
     def _note(self, blame: Blame | None) -> None:
-        """Before ``fail``: why; None: its time was over."""
+        """Called before ``fail`` with the cause; None for a time-out."""
         self._blame = blame
 
     def fail(self, tup_id: int) -> None:
-        """Its tree has failed: the method and the exception, or its time; of a batch also which rows."""
+        """Sends up why the tree has failed: the method and the exception, or a time-out; for a batch also the rows."""
         blame, self._blame = self._blame, None
         self._forget(tup_id)
         if blame is None:
             self._outbox.work.fails.append((tup_id, "", None, None))
             return
-        if blame[0] == self.component_name:  # of no bolt: with another one, or as the parent has said
+        if blame[0] == self.component_name:  # not by a bolt: with another tuple, or at the parent's request
             self._outbox.work.fail_with_group(tup_id)
             return
         lost = None if blame[3] is None else rows_lost(blame[3])

@@ -1,6 +1,6 @@
-"""What goes up a link: emits before verdicts, several at a time.
+"""Sends frames up a link: emits before verdicts, several at a time.
 
-Threading law: all of a link by one thread.
+Threading law: one thread per link.
 """
 
 import time
@@ -14,20 +14,20 @@ from pystorm_source.worker.processes.carried_batch import CarriedBatch
 from pystorm_source.worker.processes.frames import Kind, is_carried, not_carried, pack
 
 FRAME_SIZE = 1024
-"""Emits and verdicts that go up at once, at least, while there is more to do. More: the parent waits for them in vain.
-Fewer: each frame costs a pickle, and wakes the parent if it sleeps."""
+"""Emits and verdicts that go up at once, at least, while there is more to do. More: the parent waits longer than
+necessary. Fewer: each frame costs a pickle, and wakes the parent if it sleeps."""
 
 FRAME_BYTES = 1 << 16
-"""Of batches that go up at once, at least. More: the parent waits while the bolt works on the next batches, and a frame
-that the ring does not hold crosses in pieces. Fewer: as above."""
+"""Bytes of batches that go up at once, at least. More: the parent waits while the bolt works on the next batches, and a
+frame that exceeds the ring is sent in pieces. Fewer: as above."""
 
 FRAME_SECONDS = 0.005
-"""What there is goes up after that. Longer: bolts behind a slow one have nothing to do meanwhile. Shorter: as above."""
+"""Time after which a smaller frame goes up. Longer: bolts behind a slow one have nothing to do. Shorter: as above."""
 
 
 class NotCarried(Exception):
-    """A value cannot go to another process. ``numbers``: of the tuples that its tuple is anchored to; ``error``: what
-    the bolt is said to have raised."""
+    """A value cannot be sent to another process. ``numbers``: of the tuples that its tuple is anchored to; ``error``:
+    the exception to report as the bolt's."""
 
     def __init__(self, numbers: tuple[int, ...], error: Exception):
         super().__init__(str(error))
@@ -36,18 +36,17 @@ class NotCarried(Exception):
 
 
 class Outbox:
-    """``work``: what the next frame is made of; ``counts``: what it tells of them, set by the run, None for nothing
-    new."""
+    """``work``: the content of the next frame; ``counts``: its counts, set by the run, None for nothing new."""
 
     carried = CarriedBatch
 
     def __init__(self, end: LinkEnd, clock: Clock):
         self._end = end
-        monotonic = time.monotonic if isinstance(clock, SystemClock) else clock.monotonic  # asked for each tuple
+        monotonic = time.monotonic if isinstance(clock, SystemClock) else clock.monotonic  # called for each tuple
         self.work = Work(monotonic, FRAME_SIZE, FRAME_BYTES, FRAME_SECONDS)
         self.counts: Any = None
         self.taken: Callable[[], int] = lambda: 0  # how many tuples the bolt has taken: the parent may send as many
-        self.refused: NotCarried | None = None  # what was emitted and cannot go up: the run is to end
+        self.refused: NotCarried | None = None  # an emit that cannot go up: the run must end
         self._idle = self._said_idle = 0
 
     @property
@@ -57,16 +56,16 @@ class Outbox:
 
     @property
     def news(self) -> bool:
-        """Whether there is anything to send but counts."""
+        """Whether there is anything to send besides counts."""
         return self.work.any or self._idle != self._said_idle
 
     def say_idle(self, through: int) -> None:
-        """With the next frame: there is nothing to do of all numbers below this one."""
+        """The next frame says that all work below this number is done."""
         self._idle = through
 
     def send(self, whole: bool = False) -> bool:
-        """What there is goes up, as far as there is room. Whether there was anything. ``whole``: all verdicts of what
-        was done are there."""
+        """Sends everything, as far as there is room; returns whether there was anything. ``whole``: all verdicts of
+        finished work are included."""
         if not self.news and self.counts is None:
             return False
         try:
@@ -89,12 +88,12 @@ class Outbox:
         return NotCarried((), not_carried((), error, "emits"))
 
     def write(self, kind: Kind, parts: list[Any]) -> None:
-        """A frame behind those that wait."""
+        """Queues a frame after those that wait."""
         self.work.left.append((kind, parts))
         self.write_left()
 
     def write_left(self) -> bool:
-        """Goes on with what waits for room. Whether nothing does any more."""
+        """Continues with frames that wait for room. Returns whether none is left."""
         done, left = self._end.flush(), self.work.left
         while done and left:
             done = self._end.write(*left.pop(0))

@@ -7,7 +7,7 @@ from pystorm_source.plan.plan import Plan
 
 
 def limits_of(plan: Plan, clock: Clock, component: str = "") -> WorkerLimits:
-    """Those of a worker, or of a child process of a component. With another clock than the machine's there is one
+    """The limits of a worker, or of a child process of a component. With a clock other than the machine's there is one
     process, which needs no parts."""
     parts = permit_parts(plan, component) if isinstance(clock, SystemClock) else None
     return WorkerLimits(plan.options, clock, parts)

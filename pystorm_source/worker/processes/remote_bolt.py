@@ -6,7 +6,7 @@ from pystorm_source.plan.plan import ComponentPlan
 
 
 class RemoteBolt(Bolt):
-    """Has the attributes that the engine reads of an instance. Only the child builds and initialises the bolt."""
+    """Has the attributes that the engine reads from an instance. Only the child builds and initialises the bolt."""
 
     @classmethod
     def of(cls, component: ComponentPlan) -> "RemoteBolt":

@@ -2,9 +2,9 @@
 
     child: a call begins or ends to wait ─► words: calls, nanoseconds, calls that wait now, since when ─► parent: look
 
-A call that waits blocks the child's thread, which then sends nothing. So no frame tells of it, and the parent reads
-the words at any time. While a call waits, the parent counts its time up to now by itself; that a circuit breaker has
-opened or closed meanwhile is known once the child looks, which its watchdog does once a second.
+A call that waits blocks the child's thread, which then sends nothing. So no frame reports it, and the parent reads the
+words at any time. While a call waits, the parent counts its time up to now by itself; it sees that a circuit breaker
+has opened or closed once the child looks, which its watchdog does once a second.
 """
 
 import mmap
@@ -17,20 +17,20 @@ from pystorm_source.limits.permits import Permits
 
 _WORDS = 7  # version, calls, waited, paused, waiting, is open, since
 
-# Reads that a write may disturb, before the last good one counts. More: a child that died while it wrote is asked in
-# vain. Fewer: a count is older than it might be.
+# Reads disturbed by a write before the last good one counts. More: wasted after a child died while it wrote. Fewer: a
+# count is older than necessary.
 _ATTEMPTS = 10
 
 
 class _Written(PermitWaits):
-    """``words``: of the task and limit."""
+    """``words``: for the task and limit."""
 
     def __init__(self, permits: Permits, words: memoryview):
         super().__init__(permits)
         self._words = words
 
     def _changed(self) -> None:
-        """Guarantee: while the words are written the version is odd."""
+        """Guarantee: the version is odd while the words are being written."""
         words = self._words
         words[0] += 1
         words[1], words[2], words[3] = self._calls, self._waited, self._paused
@@ -86,7 +86,7 @@ class _Read:
 
 
 class ChildWaits(TaskWaits):
-    """The child's. ``words``: by name of a limit."""
+    """The child's end. ``words``: by name of a limit."""
 
     def __init__(self, words: dict[str, memoryview]):
         super().__init__()
@@ -96,13 +96,13 @@ class ChildWaits(TaskWaits):
         return _Written(permits, self._words[permits.limit.name])
 
     def report(self) -> None:
-        """What has passed up to now. Any thread calls it."""
+        """Writes the time up to now. Any thread may call it."""
         for waits in self.used().values():
             waits.look()
 
 
 class ParentWaits(TaskWaits):
-    """The parent's. ``words``: as of ``ChildWaits``."""
+    """The parent's end. ``words``: as in ``ChildWaits``."""
 
     def __init__(self, words: dict[str, memoryview]):
         super().__init__()
@@ -115,7 +115,7 @@ class ParentWaits(TaskWaits):
 
 def shared_waits(limits: Sequence[str]) -> tuple[ParentWaits, ChildWaits]:
     """Both ends of one task's waits, made before the fork; the memory disappears with the last process that has it.
-    Raises OSError if there is none."""
+    Raises OSError if there is no memory."""
     if not limits:
         return ParentWaits({}), ChildWaits({})
     memory = memoryview(mmap.mmap(-1, len(limits) * _WORDS * 8)).cast("q")

@@ -31,15 +31,16 @@ from pystorm_source.worker.processes.end_time import EndTime
 # Longer: a busy thread learns later that a child has ended. Shorter: a system call for nothing.
 LOOK_SECONDS = 0.1
 
-# Tuples in the message about a child that has ended. More: the text is not read. Fewer: the guilty one is missing.
+# Tuples in the message about a child that has ended. More: the text is too long to read. Fewer: the guilty one is
+# missing.
 _MOST_SHOWN = 3
 
 
 class Pumped(Protocol):
-    """A child in this very process, which the parent's turn drives: of the test kit."""
+    """A child in this process, driven by the parent's turns: for the test kit."""
 
     def step(self) -> bool:
-        """What can be done without waiting. Whether anything was."""
+        """Does what is possible without waiting; returns whether it did anything."""
 
     @property
     def next_due(self) -> float:
@@ -47,11 +48,11 @@ class Pumped(Protocol):
 
 
 class TaskLink:
-    """``sources``: (component, stream, task) of all that the task's tuples may be of, in the child's order.
+    """``sources``: (component, stream, task) of all possible producers of the task's tuples, in the child's order.
 
-    ``child``: the process, or what is pumped. ``count``: how often its watchdog has looked. ``keys``:
-    whether the bolt may ask for its tuples' keys, and whether its source says so. ``waits``: of the task's calls for
-    permits. ``end_time``: of all children of the worker.
+    ``child``: the process, or the pumped child. ``count``: how often its watchdog has looked. ``keys``: whether the
+    bolt may ask for its tuples' keys, and whether its source says so. ``waits``: of the task's calls for permits.
+    ``end_time``: shared by all children of the worker.
     """
 
     pack = staticmethod(frames.pack)
@@ -81,26 +82,26 @@ class TaskLink:
         self.pidfd = -1
         self._look_at = 0.0
         self.has_ended = False
-        self._send: Callable[[], bool] | None = None  # for the word to end
+        self._send: Callable[[], bool] | None = None  # for the request to end
 
     @property
     def is_forked(self) -> bool:
-        """Whether the child is a process of its own. Any thread may ask, and for what follows."""
+        """Whether the child is a separate process. Any thread may ask this and the following."""
         return self._process is not None
 
     @property
     def looks(self) -> int:
-        """A count that stands still if the process is stopped, or holds its interpreter's lock."""
+        """A count that stops if the process is stopped, or keeps its interpreter's lock."""
         return self._count()
 
     @property
     def pid(self) -> int:
-        """Of the process; 0 if it is none."""
+        """The process id; 0 without a process."""
         return 0 if self._process is None else self._process.pid
 
     @property
     def doing(self) -> str:
-        """What the process does, as a phrase; empty if nothing can be said."""
+        """A phrase for what the process is doing; empty if unknown."""
         return "" if self._process is None else self._process.doing()
 
     def place_of(self, component: str, stream: str, task: int) -> int:
@@ -112,15 +113,15 @@ class TaskLink:
         return None if self._process is None else self._process.stack()
 
     def keys_of(self, first: int, tups: list[Tuple], place: InputPlace) -> list[Any]:
-        """What a frame of KEYS says of tuples about to be sent."""
+        """The content of a KEYS frame for tuples about to be sent."""
         if place.refuses:
-            # The child cannot say so: the worker's run is to end all the same.
+            # The child cannot report it, but the worker's run must end.
             place.denied = place.denied or self._names_keys
             return frames.pack((first, (), place.refused))
         return frames.pack((first, [place.key_of_tuple(tup) for tup in tups], ""))
 
     def attach(self, loop: EventLoop | LinkWait) -> None:
-        """What comes from the child wakes the loop from here on."""
+        """From now on, frames from the child wake the loop."""
         self._loop = loop
         if self._process is not None:
             # A loop calls one function for each file, so each link of a child needs its own number for the child's end.
@@ -128,7 +129,7 @@ class TaskLink:
         loop.watch(self)
 
     def detach(self) -> None:
-        """Nothing wakes the loop any more."""
+        """From now on, nothing wakes the loop."""
         loop, self._loop = self._loop, None
         if loop is None:
             return
@@ -137,7 +138,7 @@ class TaskLink:
             os.close(self.pidfd)
 
     def rung(self) -> None:
-        """The eventfd can be read."""
+        """The eventfd is readable."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.end.own_fd)
 
@@ -146,8 +147,8 @@ class TaskLink:
         self.has_ended = True
 
     def look(self) -> bool:
-        """Whether the child has ended. A thread that has other work does not turn the loop, so the child itself is
-        asked, now and then."""
+        """Whether the child has ended. A thread with other work does not turn the loop, so this asks the child itself
+        now and then."""
         if self._process is not None and not self.has_ended:
             now = time.monotonic()
             if now >= self._look_at:
@@ -156,19 +157,19 @@ class TaskLink:
         return self.has_ended
 
     def pump(self) -> int:
-        """A child in this process: what it can do now. Whether that was anything, as 1 or 0."""
+        """Does what a child in this process can do now. Returns 1 if that was anything, otherwise 0."""
         return int(self._pumped is not None and self._pumped.step())
 
     def next_due(self) -> float:
-        """When time gives a pumped child something to do. A forked child has its own clock, and sleeps by itself."""
+        """When a pumped child's next timer is due. A forked child has its own clock, and sleeps by itself."""
         return NEVER if self._pumped is None else self._pumped.next_due
 
     def before_sleep(self) -> bool:
-        """The thread is about to sleep: whether it must not."""
+        """The thread is about to sleep; returns whether it must stay awake."""
         if self._pumped is not None:
             return self._pumped.step() or self.end.readable
         self.end.prepare()
-        # Order: prepared, then looked once more.
+        # Order: prepare, then look once more.
         return self.end.readable or self.has_ended or (self.end.writes and self.end.flush())
 
     def after_sleep(self) -> None:
@@ -177,7 +178,8 @@ class TaskLink:
             self.end.answer()
 
     def finish(self, send: Callable[[], bool]) -> None:
-        """The child has been told to end. ``send``: writes what waits for the ring, and says whether that is all."""
+        """The child has been told to end. ``send``: writes frames that wait for the ring, and returns whether that is
+        all."""
         if self._process is None:
             send()
             self.pump()
@@ -187,10 +189,10 @@ class TaskLink:
         self.drop_all()
 
     def drop_all(self) -> None:
-        """Reads what has come up, and drops it: so the child has room for the rest, and reads that it is to end.
+        """Reads and drops the child's frames, which gives it room for the rest, so that it reads that it must end.
 
-        Order: the word to end waits for room behind what the child was sent before. This does not wait for a child that
-        makes no room, or the others would be told later than they may take.
+        Order: the request to end waits for room after earlier frames. This does not wait for a child that makes no
+        room, or the others would be told too late.
         """
         while self.end.read() is not None:
             pass
@@ -199,7 +201,7 @@ class TaskLink:
         self.end.ring()
 
     def raise_ended(self, executor: RemoteExecutor) -> NoReturn:
-        """Raises ComponentFailed: the child has ended, and its task was not told to. Names what was away."""
+        """Raises ComponentFailed: the child has ended although its task was not told to end. Names the tuples in it."""
         assert self._process is not None
         ending = self._process.ended() or Ending()
         away, offset = executor.at_work
@@ -211,7 +213,7 @@ class TaskLink:
 
     @staticmethod
     def not_carried(values: tuple[Any, ...], error: Exception) -> Exception:
-        """For a tuple with a value that cannot be sent to another process."""
+        """The error for a tuple with a value that cannot be sent to another process."""
         return frames.not_carried(values, error, "gets")
 
 

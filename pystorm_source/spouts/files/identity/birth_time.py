@@ -34,11 +34,11 @@ _statx = _load()
 
 
 def birth_time_ns(file: str | int, inode: int) -> int | None:
-    """Nanoseconds since 1970 when a file (symbolic links followed) was created; it survives renames and writes.
+    """Returns when a file (symbolic links followed) was created, in ns since 1970; renames and writes do not change it.
 
-    ``file``: a path or a descriptor. ``inode``: that of the file that is meant, or 0. None if file system or platform
-    do not know birth times, or say 0 as disk images do. Raises FileNotFoundError if the path leads nowhere or to
-    another file by now.
+    ``file``: a path or a descriptor. ``inode``: the expected one, or 0 for any. None if the file system or the platform
+    has no birth times, or says 0 as disk images do. Raises FileNotFoundError if the path now leads nowhere or to
+    another file.
     """
     if _statx is None:
         seen = os.stat(file)

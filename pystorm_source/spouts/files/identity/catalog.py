@@ -114,7 +114,7 @@ class FileCatalog:
         return sorted(found.values())
 
     def find(self, inode: int, hint: str) -> FileEntry | None:
-        """The file of this inode: where it was first seen, else under any name in that directory, else anywhere in
+        """Finds the file with this inode: at its first name, then under any name in that directory, then anywhere in
         the catalog. Inode 0: the file at ``hint``.
         """
         return self.find_all({inode: hint}).get(inode)
@@ -148,7 +148,7 @@ class FileCatalog:
         return found
 
     def _everywhere(self, folders: Iterable[str]) -> Iterator[os.DirEntry[str]]:
-        """The entries of these folders, then those of the catalog."""
+        """Yields the entries of these folders, then of the catalog."""
         for folder in folders:
             try:
                 with os.scandir(folder) as entries:
@@ -159,7 +159,7 @@ class FileCatalog:
             yield entry
 
     def beside(self, hint: str) -> list[FileEntry]:
-        """The files in the directory of ``hint`` (and in that it leads to), whether they match or not, by name."""
+        """The files in the directory of ``hint`` (and of its target, if it is a link), whether they match or not."""
         self._find_root()
         first = os.path.join(self.root, hint)
         found: dict[tuple[int, int], FileEntry] = {}
@@ -183,9 +183,9 @@ class FileCatalog:
         return file._replace(size=seen.st_size, changed_ns=seen.st_ctime_ns, modified_ns=seen.st_mtime_ns)
 
     def folder(self, hint: str) -> tuple[str, str | None, int]:
-        """(path, what it is known by, when it changed last in ns) of the directory in which ``hint`` was first seen.
+        """Returns (path, identity, ns of the last change) of the directory where ``hint`` was first seen.
 
-        What it is known by is None if there is no such directory: it was renamed, removed or unmounted.
+        The identity is None if there is no such directory: it was renamed, removed or unmounted.
         """
         self._find_root()
         path = os.path.dirname(os.path.join(self.root, hint))
@@ -200,8 +200,8 @@ class FileCatalog:
         return path, f"{seen.st_ino:x}-{born or 0:x}" if stat.S_ISDIR(seen.st_mode) else None, seen.st_mtime_ns
 
     def removed(self, hint: str) -> str | None:
-        """The topmost directory above ``hint`` that is away, relative to the root, if its neighbours are not: the
-        directory that it lay in is there, and has others. None if it lay in the root, or a whole level is away.
+        """Returns the topmost missing directory above ``hint``, relative to the root, if its parent is there and has
+        other directories. None if ``hint`` was in the root, or if all directories of a level are missing.
         """
         self._find_root()
         folder = os.path.dirname(hint)
@@ -220,7 +220,7 @@ class FileCatalog:
     def born_ns(self, file: FileEntry) -> int | None:
         """When the file was created, in ns since 1970; None where its file system does not know.
 
-        Raises FileNotFoundError where its path leads nowhere or to another file by now.
+        Raises FileNotFoundError if its path now leads nowhere or to another file.
         """
         return birth_time_ns(file.path, file.inode)
 

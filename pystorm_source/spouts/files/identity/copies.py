@@ -1,13 +1,12 @@
-"""Copies that rotation makes: a file's text lives on in another file, and is not to be read twice.
+"""Copies that rotation makes: a file's text lives on in another file, and must not be read twice.
 
     gzip app.log.1                    app.log.1.gz grows beside it, is complete, then app.log.1 goes
     gzip … > tmp; mv tmp app.log.1.gz; rm app.log.1
     cp app.log app.log.1; truncate app.log            (copytruncate)
 
-A copy has an inode of its own. It is known by its name, which rotation has derived from that of the original, and by
-its text: while the original is there, the copy's text is a part of the original's; when the original is gone or was
-truncated, the text begins as the original did (the fingerprint in the partition's name) and has the end of a line where
-reading had stopped.
+A copy has another inode. It is known by its name, which rotation derives from the original's, and by its text. While
+the original is there, the copy's text is a part of the original's. Once the original is gone or truncated, the copy
+must begin as the original did (the fingerprint in the partition's name) and end a line where reading stopped.
 """
 
 import enum
@@ -69,8 +68,8 @@ def _differ(before: frozenset[str], after: frozenset[str]) -> bool:
 
 
 def is_unclear_name(path: str, original: str) -> bool:
-    """Whether the names differ in a number before the extension alone: ``r-01.csv`` and ``r-02.csv.gz`` may be two
-    deliveries, or one file that a rotation has renamed and compressed.
+    """Whether the names differ only in numbers, and not as rotation usually changes them: ``r-01.csv`` and
+    ``r-02.csv.gz`` may be two deliveries, or one file that was renamed and compressed.
     """
     one, two = (os.path.basename(name).removesuffix(".gz") for name in (path, original))
     return one != two and _NUMBER.sub("0", one) == _NUMBER.sub("0", two) and not is_rotated_name(path, original)
@@ -113,9 +112,10 @@ def continues(text: FileText, identity: FileIdentity, offset: int, seen: int) ->
 
 
 def length_if_part(copy: FileText, original: FileText, done: int = 0) -> int | None:
-    """The length of the copy's text if the original's begins with it, else None. ``done``: so much was compared before.
+    """Returns the length of the copy's text if the original's begins with it, otherwise None. ``done``: how much was
+    compared before.
 
-    An incomplete gzip file counts with what can be unpacked.
+    An incomplete gzip file counts as far as it can be unpacked.
     """
     at = done
     try:

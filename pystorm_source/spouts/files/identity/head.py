@@ -32,7 +32,7 @@ class FileHead(NamedTuple):
 
     @property
     def is_gzip(self) -> bool:
-        """Whether the bytes are those of a gzip file, whatever it is called."""
+        """Whether it is a gzip file by its first bytes, whatever its name."""
         return self.prefix[:2] == GZIP_MAGIC
 
 
@@ -88,7 +88,7 @@ class HeadFinder:
     def _look(
         self, look: _Look, text: FileText, file: FileEntry, finished: bool, known_crc: int | None, known_offset: int
     ) -> None:
-        # Of what was written after the listing nothing counts: size and ctime belong together.
+        # Ignore what was written after the listing: size and ctime belong together.
         size, fd = file.size, text.fd
         prefix = text.raw_prefix()[:size]
         crc = fingerprint(prefix, 0 if file.gzipped else self._lines, finished or file.gzipped)
@@ -132,7 +132,7 @@ def last_newline(fd: int, low: int, high: int) -> int:
 
 
 def line_start(fd: int, start: int, end: int, limit: int) -> int:
-    """The last line start in (start, end], or the first one behind ``end``, or ``limit`` where there is none before."""
+    """Returns the last line start in (start, end], or the first one after ``end``, but ``limit`` at most."""
     found = last_newline(fd, start, end)
     if found >= 0:
         return found + 1

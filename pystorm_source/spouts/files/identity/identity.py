@@ -5,12 +5,12 @@
     where it was  inode  birth    crc
     first seen           time
 
-Inodes are used again, at once where ext4 can, so the birth time (its milliseconds, 32 bits of them) belongs to them;
-it is left out if the file system has none, or 0. The crc is taken over what is there when the file is first seen: whole
-lines, at least one (csv with a header: two, headers are all alike), of which no more than 1024 bytes count. An
-append-only file keeps it, a file that was truncated and written anew does not, and a copy has the same. A file that was
-shorter gets a name with a new crc when it has grown, so that a beginning that all files share (a banner) does not stay
-all that is known of it. The device is no part of the name: one network mount has different numbers on different hosts.
+File systems reuse inodes (ext4 at once if it can), so the birth time goes with the inode: 32 bits of its milliseconds,
+left out if the file system has no birth times, or says 0. The crc covers the complete lines that are there when the
+file is first seen: at least one (two for csv with a header, because headers are all alike), at most 1024 bytes. An
+append-only file keeps its crc, a truncated and rewritten file does not, and a copy has the same one. When a shorter
+file has grown, it gets a name with a new crc, so that it is not known only by a beginning that all files share (a
+banner). The device is not in the name: one network mount has different device numbers on different hosts.
 """
 
 import functools
@@ -23,7 +23,7 @@ from urllib.parse import unquote_to_bytes
 from pystorm_source.errors import OptionError
 
 PREFIX_BYTES = 1024
-# Names whose parts are remembered. Too small: a folder of more files is matched anew for each pair of them.
+# Names whose parts are remembered. Too small: in a folder of more files, every pair is matched again.
 NAMES = 1 << 14
 # What rotation puts behind a name (a number, a date) or before its extension (a date; a number).
 _ROTATED = re.compile(r"[._-](?:\d[\dT:_.-]*|bak|old|orig)$")

@@ -7,15 +7,15 @@ from pystorm_source.spouts.blocks.row_groups import row_groups_of
 from pystorm_source.spouts.files.identity.text import FileText
 from pystorm_source.spouts.files.identity.whole import mark_of
 
-# Of a column chunk that are read at once. Too small: more reads. Too large: a row group of many columns fills memory.
+# Bytes of a column chunk per read. Too small: more reads. Too large: a row group of many columns fills memory.
 _BUFFER = 1 << 20
 
 
 class ParquetFile:
     """``ParquetFile(path, inode, crc)``: an open file, if it has that mark. Use it as a context manager.
 
-    ``reader``: pyarrow's. ``size`` in bytes. Raises FileNotFoundError if it is another file, or has another content; if
-    it is no Parquet, what ``is_damage`` knows.
+    ``reader``: pyarrow's. ``size`` in bytes. Raises FileNotFoundError if it is another file, or has other content; if
+    it is no Parquet file, an error for which ``is_damage`` is true.
     """
 
     def __init__(self, path: str, inode: int, crc: int):
@@ -35,7 +35,7 @@ class ParquetFile:
             raise
 
     def is_same(self) -> bool:
-        """Whether it has the mark still: what was read of it before is of the content that was planned."""
+        """Whether it still has the mark: then what was read before is the content that was planned."""
         return self._text.size == self.size and zlib.crc32(mark_of(self._text.fd, self.size)) == self._crc
 
     def row_groups(self) -> list[tuple[int, int]]:
@@ -43,9 +43,7 @@ class ParquetFile:
         return row_groups_of(self.reader.metadata, self.size)
 
     def cuts(self) -> list[int]:
-        """Where a range may end: where a row group begins but the first, before which nothing lies, and at the end of
-        the file.
-        """
+        """Where a range may end: where a row group begins, except the first, and at the end of the file."""
         return sorted({self.size, *(offset for offset, _ in self.row_groups() if offset > 0)})
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""The text of one file, plain or packed, through a descriptor: what happens to its name meanwhile does not matter.
+"""The text of one file, plain or packed, read through a descriptor, so that renames and removals do not matter.
 
-A path says which file was there when a directory was listed. So whatever compares or reads opens first, asks the
-descriptor which file it is, and asks again, after reading, whether the file still begins as it did: a file that was
+A path only says which file was there when a directory was listed. So callers that compare or read first open the file,
+ask the descriptor which file it is, and check after reading that the file still begins as it did: a file that was
 truncated in between does not.
 """
 
@@ -18,10 +18,10 @@ _COMPARED = 1 << 18
 
 
 class FileText:
-    """``FileText(path, inode)``. ``inode``: that of the file that is meant, 0 for whatever is at ``path``.
+    """``FileText(path, inode)``. ``inode``: the expected one, or 0 for any file at ``path``.
 
-    ``packed``: whether its name says that it is a gzip file. Raises FileNotFoundError if the path leads nowhere or to
-    another file by now, WorldError if the file cannot be opened. Use it as a context manager.
+    ``packed``: whether it is a gzip file by its name. Raises FileNotFoundError if the path now leads nowhere or to
+    another file, WorldError if the file cannot be opened. Use it as a context manager.
     """
 
     def __init__(self, path: str, inode: int = 0):

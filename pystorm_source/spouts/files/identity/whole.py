@@ -1,11 +1,11 @@
-"""Parquet files, which are read once they are whole: known by their size and their end, not by their first lines.
+"""Parquet files, which are read once they are complete: known by their size and end, not by their first lines.
 
     PAR1 │ row group │ row group │ … │ footer │ length of the footer │ PAR1
                                       └──────── the mark: the size, and the last kilobyte ──┘
 
-A file that is written has no footer until its last byte. One that is whole never changes, so another size or another
-end is another content. In offsets, which are bytes, a row group begins at one of them, as a line does: it belongs to
-the range that has this byte, so ranges that meet share none and leave none out, wherever they are cut.
+A file has no footer until its last byte is written. A complete file never changes, so another size or another end means
+other content. Offsets are bytes. A row group, like a line, belongs to the range that contains its first offset, so
+adjacent ranges neither share nor miss a row group, wherever they are cut.
 """
 
 import os
@@ -37,7 +37,7 @@ def is_whole(fd: int, size: int) -> bool:
 class WholeFiles:
     """As ``HeadFinder``: a file can be read up to its end, or not at all.
 
-    One that is not whole although it has not changed for ``files.finished.after`` is given to a task, which says so.
+    An incomplete file that has not changed for ``files.finished.after`` goes to a task, which reports it.
     """
 
     def __init__(self) -> None:

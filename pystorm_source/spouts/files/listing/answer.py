@@ -1,4 +1,4 @@
-"""What a look answers: how far each partition can be read, which are over, and what is to be noted."""
+"""The answer of a look: how far each partition can be read, which ones are over, and what the next offset notes."""
 
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.spouts.files.identity.catalog import FileEntry
@@ -12,7 +12,7 @@ class Answer:
     """``Answer(cache, before)``. ``before``: the notes of the last offset.
 
     ``heads``: partition → (earliest, head); ``retired`` partitions; ``where``: partition → its plain file, and its
-    head; ``followed``: what retirement looks at; ``notes``: those of the next offset.
+    head; ``followed``: what retirement looks at; ``notes``: of the next offset.
     """
 
     def __init__(self, cache: FileCache, before: Notes):
@@ -50,7 +50,7 @@ class Answer:
         self.followed.append(FollowedFile(file.changed_ns, done, None, self.note(file), born))
 
     def hold(self, file: FileEntry, length: int, finished: bool) -> None:
-        """A copy of so many bytes of text, which are read out of the original."""
+        """Notes a copy with so many bytes of text, which are read from the original."""
         self._copies[self.note(file)] = (file, length)
         self.followed.append(FollowedFile(file.changed_ns, finished, None, "", None))
 

@@ -61,9 +61,9 @@ class FileCache:
         return int.from_bytes(hashlib.blake2b(os.fsencode(file.name), digest_size=8).digest(), "big")
 
     def born(self, file: FileEntry) -> int | None:
-        """Birth time in ns; for files known by path, of which what changed is new whatever its birth, for ever ahead.
+        """Returns the birth time in ns; far ahead if files are known by path, so that a changed file is always new.
 
-        Raises FileNotFoundError if the file is not where it was listed any more.
+        Raises FileNotFoundError if the file is no longer where it was listed.
         """
         if self.by_path:
             return _FOREVER

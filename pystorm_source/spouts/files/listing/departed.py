@@ -1,10 +1,10 @@
-"""Vanished files beyond those that have a note each: 16 bytes of each travel in the offset.
+"""Vanished files beyond those with a note each: the offset keeps 16 bytes of each.
 
     note       gone app.log@2a1f-5d0c11e0.9c0b3d55 = "900 900 1709164800000000000"
     departed   digest of inode and birth time | fingerprint | offset            thousands of them in one text
 
-A file that returns and is found in it goes on where it was, in a new partition. A directory of thousands of files that
-was not mounted for a while returns so.
+A file that returns and is found there continues where it was, in a new partition. So a directory of thousands of files
+can be unmounted for a while.
 """
 
 import hashlib
@@ -16,16 +16,16 @@ from typing import NamedTuple
 from pystorm_source.spouts.files.identity.identity import FileIdentity
 
 DEPARTED = "departed "
-# Too small: more files than that which vanish and return are read twice (a warning says so before). Too large: every
-# offset has 21 bytes for each.
+# Too small: if more files vanish and return, some are read twice (a warning says so before). Too large: every offset
+# has 21 bytes for each.
 MOST = 20_000
-# Of one text, which is forgotten as a whole. Too small: an offset has many of them. Too large: forgotten later.
+# Files in one text, which are forgotten together. Too small: an offset has many texts. Too large: forgotten later.
 _TOGETHER = 1000
 _ENTRY = struct.Struct(">6sI6s")
 
 
 class Remembered(NamedTuple):
-    """A file that vanished: what it began with, how far it was read. ``since``: it was away then, ns since 1970."""
+    """A file that vanished: what it began with, how far it was read. ``since``: when it was missing, ns since 1970."""
 
     crc: int
     offset: int
@@ -33,7 +33,7 @@ class Remembered(NamedTuple):
 
 
 class Departed:
-    """``Departed(state, watermark)``: what the last offset remembers; what was away by ``watermark`` is forgotten."""
+    """``Departed(state, watermark)``: what the last offset remembers, without files missing by ``watermark``."""
 
     def __init__(self, state: Mapping[str, int | str], watermark: int):
         self._files: dict[bytes, Remembered] = {}
@@ -50,11 +50,11 @@ class Departed:
         return self._files.get(_name(hint, inode, born))
 
     def leave(self, hint: str, inode: int, born: int | None) -> None:
-        """It is there again."""
+        """Forgets a file that is there again."""
         self._files.pop(_name(hint, inode, born), None)
 
     def join(self, identity: FileIdentity, offset: int, since: int) -> None:
-        """It vanished, and has no note of its own any more."""
+        """Adds a file that vanished and no longer has a note."""
         self._files[_name(identity.hint, identity.inode, identity.born)] = Remembered(identity.crc, offset, since)
 
     def forget(self) -> int:

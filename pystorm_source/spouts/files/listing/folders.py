@@ -1,4 +1,4 @@
-"""The directories of the files that are known: which are away, and whether that is the end of their files.
+"""The directories of the known files: which are missing, and whether that is the end of their files.
 
 logs/day=1/app.log   read, unchanged for files.finished.after
 logs/day=2/app.log
@@ -46,13 +46,13 @@ class Folders:
         return [(files, self._catalog.beside(os.path.join(folder, "*"))) for folder, files in self._beside.items()]
 
     def changed_ns(self, hint: str) -> int:
-        """When that directory changed last, or was removed from the one in which it lay; 0 if nothing tells."""
+        """Returns when that directory, or the one that it was removed from, last changed; 0 if unknown."""
         return self._state(self._removed.get(os.path.dirname(hint)) or hint)[2]
 
     def lacking(self, hint: str, lost: Iterable[Known]) -> str | None:
-        """The path of the directory if it is away, or not mounted, so that its files may be anywhere; else None.
+        """Returns the directory's path if it is missing or not mounted, so that its files may be anywhere, or None.
 
-        ``lost``: all partitions whose files are away since this look.
+        ``lost``: all partitions whose files are missing since this look.
         """
         path, now, _ = self._state(hint)
         folder = os.path.dirname(hint)
@@ -66,14 +66,15 @@ class Folders:
 
     def _state(self, hint: str) -> tuple[str, str | None, int]:
         folder = os.path.dirname(hint)
-        # A path that is a single file has a directory of its own name while it is none.
+        # In the root the answer depends on the file: names first seen inside of ``path`` are missing while it is no
+        # directory.
         key = folder, "" if folder else hint
         if key not in self._states:
             self._states[key] = self._catalog.folder(hint)
         return self._states[key]
 
     def _topmost_removed(self, hint: str, lost: Iterable[Known]) -> str | None:
-        """The directory that was removed after its files were read and finished, as by a retention job; else None."""
+        """Returns the directory that a retention job, say, removed once its files were read and finished, or None."""
         top = self._catalog.removed(hint)
         if top is None:
             return None
@@ -94,7 +95,7 @@ class Folders:
         self._changed[folder] = max(changed_ns, self._changed.get(folder, 0))
 
     def notes(self) -> dict[str, Folder]:
-        """Those of the next offset."""
+        """Returns the notes of the next offset."""
         notes = {}
         for folder, changed_ns in self._changed.items():
             _, now, _ = self._catalog.folder(os.path.join(folder, "*"))

@@ -1,4 +1,4 @@
-"""What is to be read from the followed files: the driver's side of FilesSpout.
+"""What can be read from the followed files: the driver's side of FilesSpout.
 
 Files are renamed, packed and truncated while they are looked at, so one look proves nothing:
 
@@ -6,8 +6,8 @@ Files are renamed, packed and truncated while they are looked at, so one look pr
       ▲                                 └► one is gone, new, packed, truncated ─► list again ─► the same ─► answer
       └──────────────── one is not as it was listed, or the lists differ ◄──────────────────┘
 
-The answer follows from the files, the clock, and ``known`` and ``state`` alone, which both come out of Spark's offset;
-objects of this class keep caches only. ``round`` is one way through this picture.
+The answer depends only on the files, the clock, and ``known`` and ``state``, which both come from Spark's offset;
+objects of this class only keep caches. ``round`` is one pass through this picture.
 """
 
 import logging
@@ -24,8 +24,8 @@ from pystorm_source.spouts.files.listing.cache import FileCache
 from pystorm_source.spouts.files.listing.round import Round
 from pystorm_source.spouts.files.options import FilesOptions
 
-# Too small: a directory in which something is renamed all the time gives nothing new for a trigger. Too large: a
-# trigger lists that directory as often.
+# Too small: a directory with constant renames gives nothing new for a trigger. Too large: a trigger lists that
+# directory as often.
 _ATTEMPTS = 20
 
 
@@ -75,7 +75,7 @@ class FileFollower:
         return Snapshot({partition: (0, offset) for partition, offset in known.items()}, dict(state))
 
     def align(self, partition: str, start: int, end: int) -> int:
-        """The begin of a line near ``end``; of a gzip file nothing but the whole."""
+        """Returns where a line or row group begins near ``end``; ``start`` for a gzip file, which is never cut."""
         identity = FileIdentity.parse(partition)
         if self._cache.whole:
             return self._row_group_after(identity, partition, start, end)
@@ -99,7 +99,7 @@ class FileFollower:
         return start
 
     def _row_group_after(self, identity: FileIdentity, partition: str, start: int, end: int) -> int:
-        """The begin of a row group near ``end``; if the file cannot be read, the whole: the task says why."""
+        """Returns where a row group begins near ``end``; ``start`` if the file cannot be read."""
         from pystorm_source.spouts.blocks.row_groups import is_damage
         from pystorm_source.spouts.files.identity.parquet_file import ParquetFile
 

@@ -1,11 +1,11 @@
-"""The file in which the text of a vanished or truncated file lives on.
+"""Finds the successor of a vanished or truncated file: the file that continues its text.
 
-    app.log  read up to 900, then gone        app.log.1.gz   begins as app.log did, a line ends at 900   ► its heir
+    app.log  read up to 900, then gone        app.log.1.gz   begins as app.log did, a line ends at 900   ► successor
                                               app.log.2.gz   begins otherwise
 
-Thousands may vanish at once, and thousands appear, of one text and of names that differ in a number. So what may be an
-heir is opened once, and indexed by the fingerprints, of those that are looked for, with which its text begins; and
-orphans that nothing but their numbers tells apart share a list of candidates, of which each takes the first.
+Thousands of files may vanish at once, and thousands appear, with one text and with names that differ in a number. So
+each candidate is opened once, and indexed by the wanted fingerprints that its text begins with. Orphans that differ
+only in their numbers share a list of candidates; each takes the first.
 """
 
 import hashlib
@@ -34,10 +34,10 @@ _BLOCK = 1 << 18
 
 
 class Found(NamedTuple):
-    """``heirs``: the files that go on with the text, oldest first; of those that begin alike the first one, and what is
-    beside it under the same name, packed or not. ``waits``: one that may, once it is complete.
+    """``heirs``: the files that continue the text, oldest first. If several begin alike, only the first one, and any
+    file beside it with the same name, packed or not. ``waits``: a file that may continue it, once it is complete.
 
-    ``unclear``: one that may, or may be another file of the same text: nothing tells one from the other.
+    ``unclear``: a file that may continue it, or may be another file with the same text: nothing tells them apart.
     """
 
     heirs: list[FileEntry]
@@ -46,8 +46,8 @@ class Found(NamedTuple):
 
 
 class _Pool(NamedTuple):
-    """Files by fingerprint of their beginnings and name before rotation; those of which the fingerprint takes a
-    kilobyte, by that alone; and gzip files too short for one, as yet, by name.
+    """``named``: files by the fingerprint of their beginning, and by their name before rotation. ``any_name``: files
+    whose fingerprint covers a kilobyte, by fingerprint only. ``begun``: gzip files still too short for one, by name.
     """
 
     named: dict[tuple[int, str], list[FileEntry]]
@@ -56,8 +56,8 @@ class _Pool(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """What may be heirs of orphans that their numbers alone tell apart, oldest first. ``heirs``: by place, and by a
-    digest of what they begin with. ``stems``: all of these by name without ``.gz``. Others as in ``Found``.
+    """Possible successors of orphans that differ only in their numbers, oldest first. ``heirs``: by place, and by a
+    digest of their beginning. ``stems``: all of these by name without ``.gz``. Others as in ``Found``.
     """
 
     heirs: dict[tuple[Place, bytes], deque[FileEntry]]
@@ -70,8 +70,8 @@ class Heirs:
     """``Heirs(cache, orphans, unknown, beside, is_free, is_finished)``.
 
     ``unknown``: listed files that are not known; ``beside(hint)``: the files in that directory; ``is_free(file)``:
-    whether it may be an heir at all; ``is_finished(file)``: whether it is no longer written to. Raises
-    FileNotFoundError if files are not as they were listed any more.
+    whether it may be a successor at all; ``is_finished(file)``: whether it is no longer written to. Raises
+    FileNotFoundError if files are no longer as they were listed.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class Heirs:
         self._verdicts: dict[object, bool | None] = {}
         orphans = list(orphans)
         self._wanted = frozenset(orphan.which.identity.crc for orphan in orphans)
-        # Of these plain copies may have been made; other plain files are not even opened.
+        # Only these may have plain copies; plain files of other names are not even opened.
         self._copied = {family(one.which.identity.hint) for one in orphans if one.file or one.reused or cache.by_path}
 
     def find(self, orphan: Orphan, reach: Place) -> Found:
-        """What has become of it. ``reach``: how far away an heir may lie."""
+        """Finds where the text of an orphan continues. ``reach``: how far away a successor may be."""
         key = self._kind(orphan)
         if key not in self._groups:
             self._groups[key] = self._grouped(orphan)
@@ -118,7 +118,7 @@ class Heirs:
 
     @staticmethod
     def _kind(orphan: Orphan) -> object:
-        """All of an orphan that ``_grouped`` asks for."""
+        """Everything about an orphan that ``_grouped`` uses."""
         identity = orphan.which.identity
         return (
             (identity.crc, orphan.which.offset, orphan.which.seen, orphan.which.gone is None),
@@ -161,7 +161,7 @@ class Heirs:
         return is_unclear_name(file.name, hint) or (orphan.reused is not None and not file.gzipped)
 
     def _first(self, files: deque[FileEntry], which: Known) -> FileEntry | None:
-        """The first that has not become another's heir meanwhile. What has is not looked at again."""
+        """Returns the first file that is still free and not too old. Drops taken ones from the front."""
         while files and not self._is_free(files[0]):
             files.popleft()
         return next((file for file in files if self._is_free(file) and self._fits_times(file, which)), None)
@@ -181,7 +181,7 @@ class Heirs:
         return list(found.values())
 
     def _pool(self, folder: str | None, files: list[FileEntry]) -> _Pool:
-        """These files, indexed; those of a directory, or the unknown ones (None), once."""
+        """Indexes the files of a directory, or the unknown ones (None), once."""
         pool = self._pools.get(folder)
         if pool is None:
             pool = self._pools[folder] = _Pool(defaultdict(list), defaultdict(list), defaultdict(list))
@@ -198,7 +198,7 @@ class Heirs:
         return pool
 
     def _begin_of(self, file: FileEntry) -> tuple[dict[int, int], bool]:
-        """The fingerprints, of those wanted, with which it begins → of how many bytes; whether more is to come."""
+        """Returns the wanted fingerprints that it begins with → of how many bytes; and whether more may come."""
         key = self._cache.key(file)
         if key not in self._begins:
             with FileText(file.path, file.inode) as text:
@@ -216,14 +216,14 @@ class Heirs:
         identity = orphan.which.identity
         if is_other_date(file.name, identity.hint):
             return False
-        # Elsewhere nothing but a name that rotation gives, or one of its own with .gz, makes it a copy.
+        # Without a name that rotation gives, only a gzip file nearby that begins alike may be a copy.
         if not is_rotated_name(file.name, identity.hint) and (
             not file.gzipped
             or identity.crc not in self._begin_of(file)[0]
             or place_of(file.name, identity.hint) is Place.ELSEWHERE
         ):
             return False
-        # A plain copy is made by copytruncate, which leaves the file. One that is away was removed or replaced; or, if
+        # A plain copy is made by copytruncate, which leaves the file. A missing file was removed or replaced; or, if
         # files are known by their names, it was renamed.
         return file.gzipped or orphan.file is not None or orphan.reused is not None or self._cache.by_path
 
@@ -246,7 +246,7 @@ class Heirs:
         return self._verdicts[asked]
 
     def begin(self, file: FileEntry, length: int) -> bytes:
-        """A digest of its first bytes of text: thousands of equal files are compared with each other by it."""
+        """A digest of its first bytes of text, to compare thousands of equal files with each other."""
         asked = (self._cache.key(file), length)
         if asked not in self._digests:
             digest = hashlib.blake2b(digest_size=16)

@@ -37,7 +37,7 @@ class Orphan(NamedTuple):
 
 
 class KnownFiles:
-    """``KnownFiles(known, notes)``: by inode, or by name where files have none, until their files are found."""
+    """``KnownFiles(known, notes)``: partitions by inode or, without inodes, by name, until their files are found."""
 
     def __init__(self, known: Mapping[str, int], notes: Notes):
         self._waiting: dict[object, list[Known]] = defaultdict(list)
@@ -53,7 +53,7 @@ class KnownFiles:
         self._waiting[which.identity.inode or which.identity.hint].append(which)
 
     def of(self, key: int | str) -> list[Known]:
-        """Those of this inode or name."""
+        """Returns the partitions of this inode or name."""
         return self._waiting.get(key, [])
 
     def take(self, file: FileEntry, same: list[Known]) -> Known:
@@ -63,6 +63,6 @@ class KnownFiles:
         return chosen
 
     def rest(self) -> tuple[list[Known], list[Known]]:
-        """Those whose files are not found: since this look, and before."""
+        """Returns the partitions whose files were not found: since this look, and before."""
         every = [which for group in self._waiting.values() for which in group]
         return [which for which in every if which.gone is None], [which for which in every if which.gone is not None]

@@ -1,4 +1,4 @@
-"""How files of one first kilobyte go on: thousands of copies are not compared with thousands of originals each.
+"""Sorts files that share their first kilobyte: thousands of copies need not be compared with thousands of originals.
 
 aaa1   aaa1b   aaa2   aaa2c    sorted; those that begin with aaa2 lie side by side
 """
@@ -28,7 +28,7 @@ class Leads:
         return len(self._files)
 
     def alike(self, lead: bytes) -> Iterator[FileEntry]:
-        """The files that begin with ``lead``; and those with which it begins, which may have grown since."""
+        """Yields the files that begin with ``lead``, and the ones that it begins with, which may have grown since."""
         at = first = bisect_left(self._texts, lead)
         while at < len(self._texts) and self._texts[at].startswith(lead):
             yield self._files[at]
@@ -44,7 +44,7 @@ class Leads:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """How many bytes they have in common at their begin."""
+    """How many bytes they have in common at their beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -12,7 +12,7 @@ from pystorm_source.spouts.files.options import FilesOptions
 class Losses:
     """``Losses(options, by_path)``. ``found``: whether anything is lost, which a second listing must confirm.
 
-    Each method is a finding. Those of a loss raise DataLossError, or WorldError if the files may come back.
+    Each method reports a finding. For a loss it raises DataLossError, or WorldError if the files may come back.
     """
 
     def __init__(self, options: FilesOptions, by_path: bool):
@@ -73,7 +73,7 @@ class Losses:
         )
 
     def written_anew(self, file: FileEntry, which: Known) -> None:
-        """Of a file that is read once it is whole."""
+        """For a file that is read once it is complete."""
         self._lose(
             "written anew",
             f"{file.path!r} was written anew: it was read up to offset {which.offset} of {which.seen}, and the rest of "

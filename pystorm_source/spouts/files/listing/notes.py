@@ -6,13 +6,13 @@
 | `waiting <inode>-<birth>` | 0 | seen, and not known yet: it will be new whatever its birth time |
 | | n > 0 | it will be new, but its first n bytes of text were read out of another file |
 | | -n | a copy: its first n bytes of text are read out of another file |
-| `unread <partition>` | offset | its head, if that lies behind what Spark had planned: so much was to be read of it |
+| `unread <partition>` | offset | its head, if Spark had planned less: the partition was seen up to there |
 | `gone <partition>` | `offset seen since` | it vanished; should it return, it goes on where it was |
 | `departed <since>` | entries | files that vanished before the latest 1,000 (``departed``) |
 | `folder <directory>` | `inode-birth ctime` | of a directory with known files; ctime: of the one that changed last |
 | `name <partition>` | its file's name | if that is not in the partition's name, and its birth time is not known |
 
-All but the watermark live as long as what they speak of, and `gone` until a file that returns is noticed without it.
+All but the watermark last as long as their subject; `gone` lasts until a returning file is noticed without it.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ class Notes:
         self.names = {name: str(value) for name, value in _by_name(state, _NAME).items()}
         self.departed = Departed(state, self.watermark)
         self.inodes = {int(name.partition("-")[0], 16) for name in self.waiting}
-        """Of the files that wait."""
+        """Inodes of the files that wait."""
 
 
 class NewNotes:
@@ -88,13 +88,13 @@ class NewNotes:
         self.names: dict[str, str] = {}
 
     def state(self) -> dict[str, int | str]:
-        """All of them, by name; of vanished files the latest ones, the others as departed. To be called once."""
+        """Returns all notes by name; the older ones of vanished files go into ``departed``. Call it once."""
         ordered = sorted(self.gone, key=lambda name: (self.gone[name].since, name))
         latest = ordered[-MOST_GONE:]
         for name in ordered[:-MOST_GONE]:
             identity, gone = FileIdentity.parse(name), self.gone[name]
             if identity.skip and not gone.offset:
-                latest.append(name)  # a departed entry has no place for what it skips
+                latest.append(name)  # an entry of ``departed`` has no place for what it skips
             else:
                 self.departed.join(identity, gone.offset, gone.since)
         self.forgotten = self.departed.forget()

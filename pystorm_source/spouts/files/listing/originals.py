@@ -1,4 +1,4 @@
-"""The files that are there and are read: what is a copy of one of them is not read, too."""
+"""The files that are there and are read: a copy of one of them is not read as well."""
 
 import os
 import zlib
@@ -23,7 +23,7 @@ from pystorm_source.spouts.files.listing.leads import LEAD, Leads
 
 
 class Originals:
-    """``Originals(cache, listed)``. Raises FileNotFoundError if files are not as they were listed any more."""
+    """``Originals(cache, listed)``. Raises FileNotFoundError if files are no longer as they were listed."""
 
     def __init__(self, cache: FileCache, listed: Iterable[FileEntry]):
         self._cache = cache
@@ -40,8 +40,8 @@ class Originals:
         self._begins[self._cache.key(file)] = begin
 
     def length_if_copy(self, file: FileEntry) -> tuple[int | None, FileEntry | None]:
-        """How long the text is if it is a part of a file that is there; None if it is none, so far. And that file, if
-        it is not clear whether this is a copy of it.
+        """Returns the length of the text if it is a copy of a file that is there, otherwise None; and the file that it
+        may be a copy of, if that is unclear.
         """
         shorter = [] if file.gzipped else self._shorter_names(file)
         if not (file.gzipped or shorter or self._may_be_elsewhere(file)):
@@ -60,7 +60,7 @@ class Originals:
     def _candidates(
         self, file: FileEntry, copy: FileText, prefix: bytes, shorter: list[FileEntry]
     ) -> Iterator[FileEntry]:
-        """Those of which it may be a copy by its name, then those that begin with the same kilobyte."""
+        """Yields the files that it may be a copy of by its name, then the ones that begin with the same kilobyte."""
         named = set()
         beside = self._listed.get(file.name.removesuffix(".gz")) if file.gzipped else None
         for original in [beside] if beside is not None else shorter:
@@ -73,7 +73,7 @@ class Originals:
                 continue
             place = place_of(file.name, original.name)
             if place is Place.ELSEWHERE or not file.gzipped:
-                # Of another directory, or plain: nothing but a name that rotation gives makes it a copy.
+                # In another directory, or plain: only a name that rotation gives makes it a copy.
                 fits = place is not Place.BESIDE and is_rotated_name(file.name, original.name)
             else:
                 fits = not is_other_date(file.name, original.name)
@@ -81,7 +81,7 @@ class Originals:
                 yield original
 
     def _alike(self, copy: FileText, prefix: bytes) -> Iterable[FileEntry]:
-        """Those that begin with the same kilobyte, and go on alike as far as it is cheap to see."""
+        """Returns the files that begin with the same kilobyte, and continue alike as far as is cheap to see."""
         group = self._by_begin.get(prefix, [])
         if len(group) < 2:
             return group
@@ -98,7 +98,7 @@ class Originals:
         return lead
 
     def _shorter_names(self, file: FileEntry) -> list[FileEntry]:
-        """Those to whose name its own adds something, in its directory or one above."""
+        """Returns the files, in its directory or one above, whose names its own name extends."""
         folder, name = os.path.split(file.name)
         shorter = sorted((origins(name) | _first_names(name)) - {name})
         found = []
@@ -116,7 +116,7 @@ class Originals:
 
     @staticmethod
     def _is_unclear(file: FileEntry, original: FileEntry, length: int) -> bool:
-        """Whether it may as well be a file of its own, which happens to have the text that another one begins with."""
+        """Whether it may just as well be a separate file that happens to have the beginning of another one's text."""
         place = place_of(file.name, original.name)
         if place is Place.BELOW:
             return length < PREFIX_BYTES or not is_rotated_name(file.name, original.name)
@@ -157,13 +157,13 @@ class Originals:
             os.path.basename(original.name) not in _first_names(file.name)
         )
         if not file.gzipped and by_number_alone and length < PREFIX_BYTES:
-            return None  # worker-1.log, orders-42: a file of its own, which may begin as worker.log, orders
+            return None  # worker-1.log, orders-42: a separate file, which may begin as worker.log, orders
         self._cache.compared[pair] = Compared(length, births, begin, (file.size, file.changed_ns))
         return length
 
 
 def _first_names(path: str) -> set[str]:
-    """The names to which rotation has added something at the end: of ``app.log.1``, ``app.log`` and ``app``."""
+    """Returns the names that rotation may have added to at the end: for ``app.log.1``, ``app.log`` and ``app``."""
     name = os.path.basename(path)
     if name == family(name):
         return {name}

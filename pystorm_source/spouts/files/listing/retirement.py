@@ -9,17 +9,17 @@ Files are done when they have not changed for ``files.finished.after`` and are w
 of the last file before the first one that is not done; known files up to it are retired, and files up to it that are
 not known are passed over. It lags behind the clock by ``files.finished.after``, and whatever is written, created,
 renamed or linked later gets a later ctime, so nothing that comes can slip in below it, even if clocks are adjusted by
-less than that. That makes two groups of files above the watermark that are not known:
+less than that. So there are two groups of files above the watermark that are not known:
 
 - born above it, too: they are new;
 - born below it: retired files that changed after all, or files that were moved in from the same file system long after
-  they were made; nothing tells one from the other. They have *come back* and their follower must decide.
+  they were made; nothing tells these apart. They have *come back*, and their follower must decide.
 
 A directory that is moved into a followed tree brings files whose own ctime is old: they are passed over where it lies
 below the watermark. Move files, or copy.
 
-Files that were seen before the watermark passed their birth and are not known yet (empty ones; ones of which no
-offset was admitted yet) would look as if they came back, so a note of each of them travels with the watermark.
+Files that were seen before the watermark passed their birth and are not known yet (they are empty, or have no admitted
+offset yet) would look as if they came back, so a note of each travels with the watermark.
 Without birth times (some network file systems) files known by inode never retire: correct, but the offset keeps every
 file that exists.
 """
@@ -31,7 +31,7 @@ from typing import NamedTuple
 class FollowedFile(NamedTuple):
     """What retirement looks at. ``partition`` is None where the file is not known yet; ``done`` as above.
 
-    ``note``: a name for it in the notes. ``keep``: it may be done but is not to retire.
+    ``note``: a name for it in the notes. ``keep``: it must not retire, even if it is done.
     """
 
     changed_ns: int

@@ -1,8 +1,8 @@
 """One look at the followed files: which are known, which are new, which are over.
 
-A listed file is *known* if a partition's identity is its own; else it is *unknown*. A known partition without its
-file (gone, or truncated) is an *orphan*. Before an unknown file counts as new it may inherit from an orphan, whose text
-lives on in it, or turn out to be a copy of a file that is still there (``copies``).
+A listed file is *known* if it has the identity of a partition, otherwise *unknown*. A known partition without its file
+(gone, or truncated) is an *orphan*. Before an unknown file counts as new, it may turn out to continue the text of an
+orphan, or to be a copy of a file that is still there (``copies``).
 """
 
 import os
@@ -28,9 +28,9 @@ from pystorm_source.spouts.files.listing.retirement import FollowedFile
 # app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
 _NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")
 
-# A file that has not lived longer may have got its inode from one that was made, read and removed within one tick of
-# the clock by which file systems tell births (1 to 10 ms). Too small: that is an error about a truncation. Too large: a
-# file that was renamed and truncated in so short a life is taken for a new one.
+# A file whose last change is so close to its birth may have the inode of one that was made, read and removed within one
+# tick of the file system's clock (1 to 10 ms). Too small: that is reported as a truncation. Too large: a file that was
+# renamed and truncated in so short a life is taken for a new one.
 _SAME_BIRTH_NS = 1_000_000_000
 
 
@@ -67,7 +67,7 @@ class Round:
 
     @property
     def warnings(self) -> list[str]:
-        """What is to be logged if a second listing confirms this round: a message for each cause."""
+        """What to log if a second listing confirms this round: a message for each cause."""
         return self._losses.warnings
 
     @property
@@ -98,9 +98,9 @@ class Round:
         return snapshot
 
     def is_as_listed(self) -> bool:
-        """Whether a second listing finds the same under the names on which this round rests.
+        """Whether a second listing finds the same under the names that this round depends on.
 
-        Files that come and go beside are none of them: in a busy folder no two listings are alike.
+        Other files may come and go: in a busy folder no two listings are alike.
         """
         return not self._differs(self._files, self._catalog.scan()) and not any(
             self._differs(before, now) for before, now in self._folders.listings()
@@ -111,7 +111,7 @@ class Round:
         if not changed:
             return False
         lost = {orphan.which.identity.inode or orphan.which.identity.hint for orphan in self._orphans}
-        # Of a truncated file a plain copy may have been made, of one that is away since this round any gzip file.
+        # A truncated file may have a plain copy; one that is missing since this round may have become any gzip file.
         truncated = {
             name
             for orphan in self._orphans
@@ -163,7 +163,7 @@ class Round:
         return self._known.take(file, same) if same else self._returned(file, born)
 
     def _returned(self, file: FileEntry, born: int | None) -> Known | None:
-        """What is remembered of a departed file, as if it had a note."""
+        """What is remembered of a file that vanished, as if it had a note."""
         inode = 0 if self._cache.by_path else file.inode
         found = self._notes.departed.find(file.name, inode, born)
         if found is None:
@@ -219,10 +219,10 @@ class Round:
         return True
 
     def _has_its_inode(self, file: FileEntry, which: Known) -> bool:
-        """Whether this is another file than the one of that partition, which it would be if it were not renamed.
+        """Whether this is not the file of that partition, but another one that got its inode.
 
-        For when no birth time says so, or both were born in one tick of the file system's clock: a file that is renamed
-        keeps its text, what is written anew its name, and a gzip file, which is written once, both.
+        Needed if no birth time says so, or both were born in one tick of the file system's clock. A renamed file keeps
+        its text, a rewritten file keeps its name, and a gzip file, which is written once, keeps both.
         """
         if self._cache.by_path or which.seen > which.offset:
             return False
@@ -273,9 +273,9 @@ class Round:
     # Orphans
 
     def _hand_over(self, unknown: list[FileEntry]) -> None:
-        """Finds the files in which the texts of orphans live on; an orphan without one is over, or lost.
+        """Finds the files that continue the texts of orphans; an orphan without one is over, or lost.
 
-        The nearest first: a file elsewhere that begins alike may be the heir of its own neighbour.
+        Looks beside the orphan first: a file farther away that begins alike may continue one that lies beside it.
         """
         rest = []
         for orphan in self._orphans:
@@ -297,7 +297,7 @@ class Round:
             self._end(orphan)
 
     def _end(self, orphan: Orphan) -> None:
-        """An orphan whose text lives on in no file, so far."""
+        """Deals with an orphan that no file continues so far."""
         which = orphan.which
         _, waits, unclear = self._heirs.find(orphan, Place.BELOW)
         if unclear is not None:

@@ -1,4 +1,4 @@
-"""The row groups of a byte range of one Parquet file, read in a task: by batches, of the declared columns alone.
+"""Reads the row groups of a byte range of one Parquet file in a task: in batches, only the declared columns.
 
 find the file ─► is it the one that was planned? ─► read a batch ─► is it still? ─► its rows are emitted
 """
@@ -20,7 +20,7 @@ class ParquetRange:
     """``ParquetRange(catalog, partition, start, end, rows)``: the row groups that begin in [start, end).
 
     ``path``: where the file was found. ``fixed``: all rows of a block have its offset. Raises DataLossError if the file
-    is gone or was written anew, WorldError if it cannot be read, SchemaError if it does not have the fields.
+    is gone or was rewritten, WorldError if it cannot be read, SchemaError if it does not have the fields.
     """
 
     fixed = True
@@ -42,8 +42,8 @@ class ParquetRange:
             raise
 
     def blocks(self, pass_over: Callable[[WorldError], None]) -> Iterator[tuple[pa.RecordBatch | MisfitRow, int]]:
-        """(rows, offset of their row group) in order. ``pass_over`` is told of a row group that cannot be read, and
-        raises if that is an error; what is left of it is no row.
+        """Yields (rows, offset of their row group) in order. Calls ``pass_over`` for a row group that cannot be read,
+        which raises if that is an error; otherwise the rest of the group is skipped.
         """
         for offset, number in self._file.row_groups():
             if self._start <= offset < self._end:
@@ -62,7 +62,7 @@ class ParquetRange:
         return row_group_blocks(self._file.reader, number, self._columns, self._rows, self._check)
 
     def _check(self) -> None:
-        """Raises DataLossError if what was read is not of the content that was planned."""
+        """Raises DataLossError if what was read is not the content that was planned."""
         if not self._file.is_same():
             raise self._lost(self.path)
 

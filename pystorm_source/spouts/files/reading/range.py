@@ -62,7 +62,7 @@ class FileRange:
         self._text.close()
 
     def _read(self, count: int, at: int) -> bytes:
-        """The text of the file that was planned; where that is changes when it is truncated meanwhile."""
+        """Reads the text that was planned; if the file was truncated since, from the copy that has it."""
         for _ in range(ATTEMPTS):
             try:
                 data = self._text.read(count, at)
@@ -172,8 +172,8 @@ class FileRange:
 
 
 def lost_file(catalog: FileCatalog, identity: FileIdentity, changed: str, kept: str) -> WorldError:
-    """The error of a file that is not there as it was planned. ``changed``: what has become of it and what to do, ""
-    if it is gone; ``kept``: which files are to be kept then."""
+    """Returns the error for a file that is not there as it was planned. ``changed``: what happened to it and what to
+    do, "" if it is gone; ``kept``: which files to keep for longer then."""
     path, folder, _ = catalog.folder(identity.hint)
     if folder is None:
         return WorldError(
