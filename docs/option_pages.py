@@ -53,7 +53,7 @@ def sections() -> list[Section]:
     found = [
         Section(
             "Common",
-            "What most jobs set. Options of the reader; `topology.*` also in the `config` option or `Topology.config`.",
+            "What most jobs set: options of the reader; `topology.*` also in the `config` option or `Topology.config`.",
             {key: fields_of(table)[key] for table in TABLES for key in table.common},
         ),
         Section.of(
@@ -61,29 +61,29 @@ def sections() -> list[Section]:
         ),
         Section.of(
             "Engine",
-            "Options of the reader, keys of the `config` option, or of `Topology.config` in the class; the first wins.",
+            "Options of the reader, keys of the `config` option, or keys of `Topology.config`; the first one wins.",
             EngineOptions,
         ),
         Section.of(
             "Journal",
-            "Options of the reader, or keys of `config`: for every spout without offsets of the topology.",
+            "Options of the reader, or keys of `config`, for all spouts without offsets in the topology.",
             JournalOptions,
         ),
     ]
     tables = of_spouts()
     for table, names in tables.items():
-        how = f"Options of the reader, config of a topology, or of the component: `{names[-1]}.spec(config={{...}})`."
+        how = f"Options of the reader, or config of a topology or component: `{names[-1]}.spec(config={{...}})`."
         section = Section.of(", ".join(names), how, table)
         base = table.__base__
         if base in tables:
             own = {key: field for key, field in section.fields.items() if key not in fields_of(base)}
-            section = Section(section.title, f"{how}\nThose of {tables[base][0]} are its options, too.", own)
+            section = Section(section.title, f"{how}\nAll options of {tables[base][0]} apply, too.", own)
         found.append(section)
     found.append(
         Section(
             "Further keys",
-            "Few jobs need them; they are set as the keys above.\nThese are how each situation waits, names that "
-            "Storm, streamparse and Spark's source `kafka` have, and a few bounds.",
+            "Few jobs need these; set them like the keys above.\nThey say how each situation waits, have names of "
+            "Storm, streamparse or Spark's source `kafka`, or are bounds.",
             {key: fields_of(table)[key] for table in (*TABLES, *of_spouts()) for key in table.further},
         )
     )
@@ -120,7 +120,7 @@ def markdown() -> str:
     """One table per section: key, type, default, bounds, meaning."""
     lines = ["# Options", "", f"<!-- {GENERATED} -->", ""]
     lines += [
-        "Keys are known whatever their case. A wrong key or value is refused when the query is loaded, with a remedy.",
+        "Keys are not case-sensitive. A wrong key or value is refused when the query loads; the error names a remedy.",
         "",
     ]
     for section in sections():
@@ -147,8 +147,9 @@ def _without_effect() -> Iterator[str]:
     yield from (
         "## Keys of Storm without effect",
         "",
-        "A configuration of Storm may have them: they pass. `pystorm-source check` and the log of a starting query",
-        "name those that are set, with what takes their place; `topology.lint.off=key-without-effect` silences that.",
+        "A configuration from Storm may have these keys; they are ignored. `pystorm-source check` and the log of a",
+        "starting query name the ones that are set, and what to use instead. `topology.lint.off=key-without-effect`",
+        "silences that.",
         "",
         "| keys | instead |",
         "|---|---|",
@@ -182,8 +183,8 @@ ReadOptions = TypedDict(
     }},
     total=False,
 )
-"""Key → value. None is left out. Keys of a family, such as ``kafka.*``, and of a spout of your own are not among them:
-they go into ``read_stream(..., options={{...}})``."""
+"""Key → value; None is left out. Keys of a family, such as ``kafka.*``, and keys of your own spouts are missing here:
+pass them in ``read_stream(..., options={{...}})``."""
 
 __all__ = ["ReadOptions"]
 '''

@@ -133,8 +133,8 @@ def test_the_faq_has_as_many_questions_as_it_says():
     assert "Twenty-two that" in page
 
 
-def test_the_async_bolt_of_runtime(capsys):
-    run(None, "docs/RUNTIME.md")
+def test_the_async_bolt_of_concurrency(capsys):
+    run(None, "docs/CONCURRENCY.md")
     assert sorted(ast.literal_eval(capsys.readouterr().out)) == [("cow", 3), ("the", 3)]
 
 
@@ -636,7 +636,7 @@ def test_every_python_block_belongs_to_a_test():
         "README.md",
         "SEMANTICS.md",
         "DELIVERY.md",
-        "RUNTIME.md",
+        "CONCURRENCY.md",
         "LOGGING.md",
         "WRITING_A_SPOUT.md",
         "REST.md",
@@ -666,7 +666,7 @@ def test_every_python_block_belongs_to_a_test():
 
 
 def test_the_command_for_an_edited_offset_gives_it_its_checksum(tmp_path):
-    (command,) = [block.text for block in blocks(ROOT / "docs/DEPLOY.md", "sh") if "sealed" in block.text]
+    (command,) = [block.text for block in blocks(ROOT / "docs/TROUBLESHOOTING.md", "sh") if "sealed" in block.text]
     (tmp_path / "edited.json").write_text('{"offsets": {"lines": {"b": 2, "a": 1}}, "crc": 5, "version": 1}')
     path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     printed = subprocess.run(command, shell=True, cwd=tmp_path, env=path, capture_output=True, text=True, check=True)

@@ -62,7 +62,7 @@ Codes stay from version to version; the words of a message do not. So go by the 
 it up here. The classes are in `pystorm_source.errors`; only what `emit` raises has Python's own class and streamparse's
 text, with the code as an attribute. On Spark an error arrives as text inside of Spark's own exception:
 `print(explain(query))` finds it there, with code and remedy, and `await_query(query)` prints that when a query fails
-([DEPLOY.md](DEPLOY.md#when-a-component-raises)).
+([TROUBLESHOOTING.md](TROUBLESHOOTING.md#when-a-component-raises)).
 
 Each code is shown with one message as this version prints it; most have several. `/data` is
 a place on your machine.
