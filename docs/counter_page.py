@@ -1,7 +1,6 @@
-"""The tables of counts and metrics in ``docs/COUNTERS.md`` and ``docs/METRICS.md``, printed from their definitions.
+"""Prints the tables of counts and metrics in ``docs/COUNTERS.md`` and ``docs/METRICS.md`` from their definitions.
 
-``docs.option_pages`` writes the pages. What stands outside of ``<!-- table: NAME -->`` and the end of that table is
-written by hand.
+``docs.option_pages`` writes the pages. Everything but the tables after ``<!-- table: NAME -->`` is written by hand.
 """
 
 import inspect
@@ -18,18 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def counters() -> str:
     """docs/COUNTERS.md."""
-    reported = [(name, row) for name, row in ROWS.items() if row.wire]
     return _filled(
         "docs/COUNTERS.md",
         {
             "counts": _table(
                 ["count", "unit", "meaning", "exact"],
                 ([f"`{name}`", row.unit, _meaning(name, row), row.exact] for name, row in ROWS.items()),
-            ),
-            "columns": _table(
-                ["column", "unit", "in Prometheus"],
-                ([f"`{name}`", _adds(row), f"`{row.metric}`" if row.metric else ""] for name, row in reported),
-            ),
+            )
         },
     )
 
@@ -40,14 +34,10 @@ def metrics() -> str:
 
 
 def _meaning(name: str, row: Count) -> str:
-    """What the row says, and what the docstring of its class says besides."""
+    """The meaning of the row, then the sentence in the docstring of its class."""
     said = re.search(rf"^    {name} \(\w+\): (.*\n(?: {{8}}.*\n)*)", _ATTRIBUTES, re.MULTILINE)
     more = " ".join(said[1].split()).replace("``", "`") if said else ""
     return f"{row.meaning}. {more[:1].upper()}{more[1:]}" if row.meaning and more else row.meaning or more
-
-
-def _adds(row: Count) -> str:
-    return f"the most {row.unit} of a task" if row.adds == "max" else row.unit
 
 
 def _metrics(definitions: Sequence[Definition]) -> str:

@@ -10,9 +10,9 @@ RUN = (ROOT / ".ci/run").read_text()
 
 def gates() -> set[str]:
     """The names of the gates of .ci/run, those of its loops too."""
-    names = set(re.findall(r"^\s*(?:gate|absent|alone) ([a-z][\w.-]*) ", RUN, re.MULTILINE))
+    names = set(re.findall(r"^\s*(?:gate|behind|absent) ([a-z][\w.-]*) ", RUN, re.MULTILINE))
     for versions, body in re.findall(r"^for version in ([\d. ]+); do(.*?)^done", RUN, re.MULTILINE | re.DOTALL):
-        for kind, short in re.findall(r'gate "([a-z]+)-\$(\{version%\.\*\}|version)"', body):
+        for kind, short in re.findall(r'(?:gate|behind) "([a-z]+)-\$(\{version%\.\*\}|version)"', body):
             names |= {f"{kind}-{each.rpartition('.')[0] if '%' in short else each}" for each in versions.split()}
     return names
 
