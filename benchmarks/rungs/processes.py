@@ -8,6 +8,8 @@
                            against one process through Spark: a batch read of one partition with spark.task.cpus=2
     parent-cpu             cost for the parent to send a tuple and receive it back: a bolt that passes rows on, less the
                            topology without it
+    arrow-there            bytes per second of Arrow batches of a megabyte to a bolt that drops them, against a copy of
+                           the same bytes within one process
     round-trip             one tuple there and back while nothing else is in flight, from emit to ack
 
 The sides of a case take turns, and each has a warm worker or pool. Needs two cores: meaningless on a busy machine.
@@ -25,6 +27,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from benchmarks.harness.components import RangeSpout
@@ -33,7 +36,7 @@ from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from benchmarks.harness.written import rates_in_turn
 from pystorm_source import read
-from pystorm_source.api import Bolt, Spout, Topology, Tuple
+from pystorm_source.api import ArrowBolt, Bolt, Spout, Topology, Tuple
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.tuning.placing import gain_of, lines_of, thread_busy
@@ -58,6 +61,9 @@ SPARK_HEAVY = {"20us": (400_000, 1.5), "200us": (40_000, 1.8)}
 POOL_ASKED = 1.2
 PARENT_MICROS_ASKED = 1.5
 ROUND_TRIP_MICROS_ASKED = 60.0
+ARROW_ASKED = 0.4
+BATCH_ROWS = 65_536
+MEGABYTE = pa.record_batch([np.arange(BATCH_ROWS, dtype=np.float64)] * 2, names=["a", "b"])
 
 
 def work(loops: int) -> int:
@@ -248,6 +254,8 @@ def run(settings: Settings) -> Iterator[Record]:
         yield from through_spark(settings)
     if settings.wants("parent-cpu"):
         yield parent_cpu(settings)
+    if settings.wants("arrow-there"):
+        yield arrow_there(settings)
     if settings.wants("round-trip"):
         yield round_trip(settings)
 
@@ -340,6 +348,69 @@ def parent_cpu(settings: Settings) -> Record:
         for _ in range(settings.runs_of(5)):
             micros.append(max(0.0, placed.run(rows)[1] - alone.run(rows)[1]))
     return record("processes", "parent-cpu", micros, "us/tuple", asked=PARENT_MICROS_ASKED, less_is_better=True)
+
+
+class BatchSpout(RangeSpout):
+    """The same batch again and again, a megabyte of two columns."""
+
+    outputs = ["a double", "b double"]
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        if self.offset >= self.end:
+            return None
+        self.offset += BATCH_ROWS
+        return MEGABYTE
+
+
+class Drops(ArrowBolt):
+    """Takes batches."""
+
+    outputs = ["a double"]
+
+    def process_batch(self, batch: pa.RecordBatch) -> None:
+        pass
+
+
+class BatchesThere(Topology):
+    """BatchSpout → Drops in a process."""
+
+    spout = BatchSpout.spec()
+    last = Drops.spec(inputs=[spout], processes=1)
+
+
+def arrow_there(settings: Settings) -> Record:
+    """Both sides in turn."""
+    count = 20 if settings.quick else 1000
+    seen: dict[str, list[float]] = {"there": [], "copy": []}
+    output = OutputPlan(pa.schema([("a", pa.float64())]), (ViewPlan("last", "default", (0,)),))
+    worker = new_worker(compile_plan(BatchesThere), output)
+    sides = {"there": lambda: list(worker.run("spout", "0", 0, count * BATCH_ROWS)), "copy": partial(copies, count)}
+    try:
+        worker.start()
+        for number in range(1 + settings.runs_of(5)):
+            for name, side in sides.items():
+                rate = count * MEGABYTE.nbytes / _seconds(side)
+                if number > 0:
+                    seen[name].append(rate)
+    finally:
+        worker.stop()
+    return record(
+        "processes",
+        "arrow-there",
+        seen["there"],
+        "bytes/s",
+        peer="a copy in one process",
+        peer_values=seen["copy"],
+        asked=ARROW_ASKED,
+    )
+
+
+def copies(count: int) -> None:
+    """So many, to places that are ready, as those of the ring are."""
+    source = np.zeros(MEGABYTE.nbytes, np.uint8)
+    places = [np.zeros_like(source) for _ in range(3)]
+    for number in range(count):
+        np.copyto(places[number % 3], source)
 
 
 def round_trip(settings: Settings) -> Record:

@@ -11,13 +11,14 @@ whole: what does not fit now is kept, and ``flush`` goes on with it. Both ends r
 their users ring for a frame that fits at once. ``taken`` is the credit: how many tuples of all that were ever sent the
 child's task has taken out of its queue.
 
-Bytes are copied once on each side, the parts of a frame straight into the ring.
+Bytes are copied once on each side, the parts of a frame straight into the ring. Large frames come out in memory that
+an earlier one has left (large_frame.pxi).
 
 Non-blocking. Threading law: an end belongs to one thread of one process; ``ring`` and ``taken`` are for any.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
@@ -31,7 +32,22 @@ cdef enum:
 # A longer frame is taken for damage: a length that was written over is not to ask for all the memory of a machine.
 cdef uint64_t MOST_BYTES = (<uint64_t>1) << 36
 
+include "large_frame.pxi"
+
 DAMAGED = "the memory that two processes share is damaged: some code has written where it must not"
+
+
+cdef object new_frame(Py_ssize_t length):
+    """To be filled."""
+    if length >= LARGE:
+        return LargeFrame(length)
+    return PyBytes_FromStringAndSize(NULL, length)
+
+
+cdef char *start_of(object frame) noexcept:
+    if isinstance(frame, LargeFrame):
+        return <char *>(<LargeFrame>frame).memory
+    return PyBytes_AS_STRING(frame)
 
 
 def link_bytes(unsigned long long down, unsigned long long up):
@@ -161,7 +177,8 @@ cdef class LinkEnd:
         return 0
 
     def read(self):
-        """The next whole frame, (kind, bytes); None if there is none. Raises MemoryError if the memory is damaged."""
+        """Returns kind and bytes of the next whole frame, a LargeFrame if they are many; None if there is no frame.
+        Raises MemoryError if the memory is damaged."""
         cdef uint64_t length = 0
         cdef uint64_t total = 0
         cdef uint32_t kind = 0
@@ -178,8 +195,8 @@ cdef class LinkEnd:
             if not kind & PIECE:
                 if self.partial is not None or kind >= MOST_KINDS:
                     raise self.damage()
-                frame = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>length)
-                ps_copy(PyBytes_AS_STRING(frame), place, <size_t>length)
+                frame = new_frame(<Py_ssize_t>length)
+                ps_copy(start_of(frame), place, <size_t>length)
                 ps_byte_release(&self.reader)
                 return kind, frame
             if kind & FIRST:
@@ -188,13 +205,13 @@ cdef class LinkEnd:
                 memcpy(&total, place, LENGTH_BYTES)
                 if total > MOST_BYTES:
                     raise self.damage()
-                self.partial = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>total)
+                self.partial = new_frame(<Py_ssize_t>total)
                 self.partial_at = 0
                 place += LENGTH_BYTES
                 length -= LENGTH_BYTES
             if self.partial is None or <Py_ssize_t>length > len(self.partial) - self.partial_at:
                 raise self.damage()
-            ps_copy(PyBytes_AS_STRING(self.partial) + self.partial_at, place, <size_t>length)
+            ps_copy(start_of(self.partial) + self.partial_at, place, <size_t>length)
             ps_byte_release(&self.reader)
             released = True
             self.partial_at += <Py_ssize_t>length

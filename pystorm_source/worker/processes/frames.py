@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from cython_core.arrow.row_error import shown
 from cython_core.links.frame_kinds import Kind as Kind
+from cython_core.links.link_end import LargeFrame
 from pystorm_source.errors import TopologyError, cut, said
 
 # Order: all of eight bytes, to align the buffers after them as Arrow requires.
@@ -97,7 +98,7 @@ def not_carried(values: tuple[Any, ...], error: Exception, verb: str) -> Excepti
     )
 
 
-def unpack(frame: bytes) -> Any:
+def unpack(frame: bytes | LargeFrame) -> Any:
     """The value. Writable buffers are writable again; large read-only buffers are views of the frame."""
     (count,) = _HEAD.unpack_from(frame)
     at = _HEAD.size
