@@ -97,9 +97,10 @@ class AsyncBolt(AsyncBase, Bolt):
         return self._pystorm_cache(AsyncCache, name, ttl, size, missing_ttl, missing, stale, redis)
 
     def is_overload(self, error: BaseException) -> bool:
-        """Whether an exception of ``process`` means that the service is overloaded. Only called with
-        ``topology.async.max.pending=adaptive``, which then lowers the number of calls in flight. Override it if
-        ``process`` also fails for other reasons, such as bad input; a time-out always counts.
+        """Whether an exception of ``process`` means that the service is overloaded. Then
+        ``topology.async.max.pending=adaptive`` lowers the number of calls in flight, and the circuit breaker of a
+        ``self.limit`` block counts a failure, unless ``topology.retry.on`` says ``never``. Override it if ``process``
+        also fails for other reasons, such as bad input; a time-out always counts.
 
         Args:
             error (BaseException): what ``process`` has raised.

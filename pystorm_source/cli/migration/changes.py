@@ -67,7 +67,11 @@ class Changes:
         for key, instead in split_config(spec.config)[1].items():
             job.change(spec, f"{key}: {instead}")
         if not spec.is_spout and len(job.topology.upstream_spouts(spec)) > 1:
-            job.change(spec, "tuples of two spouts never meet in one task: join them in Spark (docs/MIGRATING.md, 4)")
+            job.change(
+                spec,
+                'tuples of two spouts never meet in one task: use a fields grouping with scope="cluster", or join them '
+                "in Spark (docs/MIGRATING.md, 4)",
+            )
 
     def _look_at_python(self, job: Job, spec: Spec, component: Component) -> None:
         job.note(spec, STAYS, ", ".join(name for name in HOOKS if name in component.methods) or "all of it")
