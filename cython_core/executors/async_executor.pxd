@@ -116,7 +116,6 @@ cdef class AsyncExecutor(WaitingExecutor):
     cdef readonly object request_timeout    # seconds; None: never
     cdef Purgatory purgatory                # of the requests; their one key is the task
     cdef double rested                      # seconds between runs: no time-out passes in them
-    cdef tuple keys
     cdef RequestLine line
     cdef set requests                       # that are under way
     cdef object in_order                    # deque of requests that have not left yet, oldest first; None: unordered

@@ -64,7 +64,6 @@ cdef class AsyncExecutor(WaitingExecutor):
         self.max_pending = self.adaptive.limit if max_pending is None else max_pending
         self.request_timeout = request_timeout
         self.purgatory = Purgatory(monotonic())
-        self.keys = (task,)
         self.line = RequestLine(self.collector, loop, ordered)
         self.requests = set()
         self.in_order = deque() if ordered else None
@@ -247,7 +246,9 @@ cdef class AsyncExecutor(WaitingExecutor):
         if self.in_order is not None:
             self.in_order.append(request)
             request.leads = len(self.in_order) == 1
-        self.purgatory.try_complete_else_watch(request, self.keys, now - self.rested)
+        # Not watched by a key, which nobody completes: a list would keep requests that have ended, as many as are under
+        # way, with their tuples.
+        self.purgatory.put(request, now - self.rested)
         return 0
 
     cdef long serve(self) except -1:

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import weakref
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from pystorm_source import AsyncBolt, Bolt
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
+from pystorm_source.worker import OutputPlan, Worker
 from tests.worker.async_bolts import ORDERED, Ids, Session, Waits, keys, line, values
 
 
@@ -89,6 +92,46 @@ def test_so_many_are_under_way_at_once_and_no_more(ordered):
     assert Counts.taken == 20
     assert Counts.most == 4 if not ordered else 1 < Counts.most <= 4
     assert result.executed["b0"] == 20
+
+
+def test_what_a_request_has_held_goes_with_its_end_however_many_are_under_way():
+    class Thing:
+        """Has a weak reference."""
+
+    class Things(Ids):
+        outputs = ["thing"]
+
+        def next_tuple(self):
+            if self.n < self.most:
+                thing = Thing()
+                Halves.things.append(weakref.ref(thing))
+                self.emit([thing], tup_id=self.n)
+                self.n += 1
+
+    class Halves(AsyncBolt):
+        """Every second request waits until the last one has seen what is left of those that have ended."""
+
+        outputs = ["n long"]
+        things, left = [], []
+
+        async def initialize(self, conf, context):
+            self.count, self.over = 0, asyncio.Event()
+
+        async def process(self, tup):
+            number, self.count = self.count, self.count + 1
+            if number == Things.most - 1:
+                while len(Things.verdicts) < 8:
+                    await asyncio.sleep(0.001)
+                self.left.extend(each() is not None for each in self.things[:16:2])
+                self.over.set()
+            elif number % 2 or number >= 16:
+                await self.over.wait()
+
+    worker = Worker(compile_plan(line(Halves, spout=Things), keys(max_pending=100)), OutputPlan(pa.schema([]), ()))
+    list(worker.run_slice("s", 20, 60_000))
+    worker.stop()
+    assert Halves.left == [False] * 8
+    assert Things.verdicts == dict.fromkeys(range(20), "ack")
 
 
 @ORDERED
