@@ -184,6 +184,7 @@ cdef class BoltExecutor(BoltMany):
             return self.consume_many(quota)
         until = self.begin_taking()
         began = 0 if collector.acker is None else collector.acker.acker.now
+        quota = min(quota, self.most_calls)
         set_current_collector(collector)
         while calls < quota:
             if elsewhere:  # hot

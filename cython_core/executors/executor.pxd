@@ -33,6 +33,7 @@ cdef class Executor:
     cdef readonly PendingEmits pending
     cdef readonly dict routers            # stream name → StreamRouter
     cdef readonly tuple inserters         # every batch that this executor fills
+    cdef readonly long most_calls         # in a turn, of calls that emit row by row
     cdef bint writes_output               # one of its streams is an output
     cdef bint exits                       # an exception of the component fails the run
     cdef readonly object reported         # deque: ComponentFailed that did not, or (exception, tuple) that it reported

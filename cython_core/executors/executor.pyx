@@ -4,6 +4,9 @@ A turn first drains the pending emits; while any are left the component is not c
 bolt holds its producers, and they theirs, up to the spout. Then it makes at most ``quota`` calls and publishes what it
 batched. Looping and waiting are the scheduler's business.
 
+One emit becomes a tuple for each subscriber. A turn makes no more tuples than the pool holds, as far as each call emits
+once: others are allocated anew, wake Python's garbage collector, and leave the processor's cache before they are read.
+
 An exception of a component fails the run, unless its ``exit_on_exception`` is false: then it is reported, the tuple is
 failed (``auto_fail``) and the turn goes on. ``sys.exit`` in a component always fails the run, as do GeneratorExit and
 CancelledError: the process is not the component's to end. What interrupts from outside (KeyboardInterrupt) goes
@@ -14,10 +17,10 @@ Threading law: an executor's turns are taken by one thread at a time.
 
 from cython_core.queues.queues cimport BatchInserter, FlushFlag, PendingEmits
 from cython_core.routing.output_collector cimport OutputCollector, ps_this_thread
-from cython_core.routing.route cimport Route
+from cython_core.routing.route cimport GROUPING_ALL, Route
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport DOWNSTREAM_FULL, StallReason, TurnTimes, ps_stopwatch_stop
-from cython_core.tuples.tuple cimport Tuple
+from cython_core.tuples.tuple cimport POOL_SIZE, Tuple
 
 import logging
 from asyncio import CancelledError
@@ -112,6 +115,7 @@ cdef class Executor:
             for route in (<StreamRouter>router).routes
             for inserter in (<Route>route).inserters
         ])
+        self.most_calls = max(1, POOL_SIZE // max([tuples_of_emit(router) for router in routers.values()], default=1))
         self.writes_output = any([(<StreamRouter>router).row_sink is not None for router in routers.values()])
         self.exits = True
         self.reported = Reported(maxlen=MOST_REPORTED)
@@ -262,6 +266,16 @@ cdef class Executor:
             (<BatchInserter>inserter).clear()
             if (<BatchInserter>inserter).queue is not None:
                 (<BatchInserter>inserter).queue.clear()
+
+
+cdef Py_ssize_t tuples_of_emit(StreamRouter router) except -1:
+    """How many tuples one emit makes; 1 if it makes none. One for all readers of a ring; one for a custom grouping,
+    which may choose more."""
+    cdef Route route
+    cdef Py_ssize_t tuples = 0
+    for route in router.routes:
+        tuples += route.fan if route.kind == GROUPING_ALL else 1
+    return max(tuples, 1)
 
 
 def end_run(list executors not None):

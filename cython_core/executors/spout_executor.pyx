@@ -282,6 +282,7 @@ cdef class SpoutExecutor(SpoutReplay):
         cdef unsigned long long before
         cdef PyObject *answer
         cdef TurnTimes times = self.times
+        quota = min(quota, self.most_calls)
         while calls < quota:
             before = self.collector.emits
             answer = ps_call_none(&self.entry)

@@ -39,6 +39,31 @@ def test_a_turn_makes_at_most_quota_calls():
     assert (spout.executed, bolt.executed) == (7, 7)
 
 
+@pytest.mark.parametrize("shape", ["subscribers", "tasks"])
+def test_a_turn_makes_no_more_tuples_than_the_pool_keeps(shape):
+    """64 of each emit: 256 calls would make 16,384 tuples before the first one is read."""
+    if shape == "subscribers":
+        sinks = {f"b{i}": Part(Collect, streams={}) for i in range(64)}
+        grouping = "shuffle"
+    else:
+        sinks = {"b": Part(Collect, par=64, streams={})}
+        grouping = "all"
+    edges = [("p", "default", name, grouping, ()) for name in sinks]
+    wired = Wired({"s": Part(Numbers), "p": Part(Pass), **sinks}, [("s", "default", "p", "shuffle", ()), *edges], 512)
+    spout, bolt, *rest = wired.open("s", 0, 256).executors
+    assert spout.take_turn(256) == 256
+    assert bolt.take_turn(256) == 1024 / 64 == bolt.most_calls
+    assert {len(each.queue) for each in rest} == {16}
+    wired.run()
+    assert {len(each.instance.values) for each in rest} == {256}
+
+
+def test_a_spout_of_many_subscribers_makes_as_few():
+    sinks = {f"b{i}": Part(Collect, streams={}) for i in range(16)}
+    wired = Wired({"s": Part(Numbers), **sinks}, [("s", "default", name, "shuffle", ()) for name in sinks], 512)
+    assert wired.open("s", 0, 256).executors[0].take_turn(256) == 1024 / 16
+
+
 def test_every_turn_publishes_what_it_batched():
     wired = spout_and_sink(queue=64, batch=50).open("s", 0, 100)
     spout, bolt = wired.executors
