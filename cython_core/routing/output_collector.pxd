@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
 from cython_core.acking.acker cimport Acker, Roots, anchor_t, ps_acker_edge, ps_acker_open, ps_root, ps_spout_roots
 from cython_core.primitives.latency_histogram cimport ps_histogram
-from cython_core.queues.queues cimport PendingEmits
+from cython_core.queues.queues cimport BatchInserter, PendingEmits
 from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.stream_router cimport StreamRouter, transfer
 from cython_core.tuples.tuple cimport Tuple, named_values, new_tuple
@@ -234,8 +234,8 @@ cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) ex
 
 
 cdef inline int send_rooted(PyObject *collector, PyObject *values, PyObject *tup_id) except -1:
-    # A spout's plain emit with an id, where its stream goes straight to one task: 0 where it does not. Its one tuple is
-    # the root's first edge. As `send_plain`, borrowed pointers.
+    # A spout's plain emit with an id, where its stream goes straight to one task at a time: 0 where it does not. Its one
+    # tuple is the root's first edge. As `send_plain`, borrowed pointers.
     cdef PyObject *router = <PyObject *>(<OutputCollector>collector).default_router
     cdef object payload
     if router is <PyObject *>None or not (<StreamRouter>router).straight:  # hot
@@ -252,11 +252,18 @@ cdef inline int send_rooted(PyObject *collector, PyObject *values, PyObject *tup
     return 1
 
 
+cdef BatchInserter target_of_root(SpoutOutputCollector collector, StreamRouter router, object payload, ps_root *root)
+
+
 cdef inline int root_straight(SpoutOutputCollector collector, StreamRouter router, object payload,
                               PyObject *tup_id) except -1:
     cdef uint64_t edge = ps_acker_edge(&collector.acker.acker)
     cdef ps_root *root = open_root(collector, <PyObject *>payload, tup_id, <PyObject *>None, edge, 1)
-    cdef Tuple tup = new_tuple(router.source, payload, collector.last_offset)
+    cdef BatchInserter inserter = router.only
+    cdef Tuple tup
+    if inserter is None:
+        inserter = target_of_root(collector, router, payload, root)
+    tup = new_tuple(router.source, payload, collector.last_offset)
     tup.root = root
     tup.attempt = root.attempt
     tup.edge = edge
@@ -265,4 +272,4 @@ cdef inline int root_straight(SpoutOutputCollector collector, StreamRouter route
     router.transferred += 1
     collector.emits += 1
     collector.rooted += 1
-    return transfer(router.pending, router.only, tup)
+    return transfer(router.pending, inserter, tup)

@@ -95,6 +95,16 @@ cdef class SpoutOutputCollector(OutputCollector):
         return 0
 
 
+cdef BatchInserter target_of_root(SpoutOutputCollector collector, StreamRouter router, object payload, ps_root *root):
+    """The task that the grouping chooses. If it raises, the tree ends as that of any emit that raises."""
+    try:
+        return router.chooses.choose(payload)
+    except BaseException:
+        router.emitted += 1
+        ps_acker_fail(&collector.acker.acker, root, root.attempt, PS_ROOT_EMIT_RAISED)
+        raise
+
+
 cdef int refuse_offset(SpoutOutputCollector collector, object tup_id) except -1:
     """Raises ValueError: no offset, or one outside of the range."""
     name = type(collector.instance).__name__

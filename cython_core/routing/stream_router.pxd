@@ -20,7 +20,8 @@ cdef class StreamRouter:
     cdef readonly PendingEmits pending
     cdef readonly tuple routes
     cdef BatchInserter only            # the sole subscribing task, or None
-    cdef bint straight                 # there is one, and neither output nor capture: `send_straight` will do
+    cdef Route chooses                 # the sole route, whose grouping chooses one of several tasks, or None
+    cdef bint straight                 # there is one of both, and neither output nor capture: `send_straight` will do
     cdef readonly bint copies          # every tuple gets values of its own
     cdef readonly bint direct          # the producer names the task: route_direct and not route
     cdef readonly RowSink row_sink     # the output that takes this stream, or None; bolts may take it, too
@@ -59,9 +60,14 @@ cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup
 
 cdef inline int send_straight(StreamRouter router, object payload, const anchor_t *anchor) except -1:
     # An emit on a stream that is `straight`.
+    cdef BatchInserter inserter
     router.emitted += 1  # hot
+    if router.only is not None:  # hot
+        router.transferred += 1  # hot
+        return transfer(router.pending, router.only, new_edge(router.source, payload, anchor))
+    inserter = router.chooses.choose(payload)
     router.transferred += 1  # hot
-    return transfer(router.pending, router.only, new_edge(router.source, payload, anchor))
+    return transfer(router.pending, inserter, new_edge(router.source, payload, anchor))
 
 
 # column_emit.pxi

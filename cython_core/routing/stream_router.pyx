@@ -72,7 +72,9 @@ cdef class StreamRouter:
             ring = (<BatchInserter>route.inserters[0]).ring
             if route.fan == 1 and route.kind != GROUPING_CUSTOM and ring is None:
                 self.only = route.inserters[0]
-        self.straight = self.only is not None and self.row_sink is None
+            elif route.kind != GROUPING_ALL and route.kind != GROUPING_CUSTOM:
+                self.chooses = route
+        self.captured = None
 
     @property
     def captured(self):
@@ -82,7 +84,7 @@ cdef class StreamRouter:
     @captured.setter
     def captured(self, list values):
         self.capture = values
-        self.straight = self.only is not None and self.row_sink is None and values is None
+        self.straight = self.row_sink is None and values is None and not (self.only is None and self.chooses is None)
 
     cdef int route(self, object values, const anchor_t *anchor, list task_ids) except -1:
         """Takes one emit. `values`: tuple or list of the stream's arity. `anchor`: what each of its tuples is an edge

@@ -33,11 +33,13 @@ VALUES = st.one_of(
     FITTING.map(list),
     FITTING.map(Pair),
     FITTING.map(Row),
-    st.sampled_from([(), (1,), [1, "x", 2], "ab", None, {"a": 1}, ("no number", "x")]),
+    st.sampled_from([(), (1,), [1, "x", 2], "ab", None, {"a": 1}, ("no number", "x"), ({1}, "x")]),
 )
-# Half of them: one consumer of one task, to which a plain emit goes by a way of its own.
-EDGES = st.just([("shuffle", 1)]) | st.lists(
-    st.tuples(st.sampled_from(["shuffle", "fields", "all"]), st.integers(1, 2)), max_size=2
+# Two thirds of them: one consumer, of one task or of several, to which a plain emit goes by a way of its own.
+EDGES = (
+    st.just([("shuffle", 1)])
+    | st.sampled_from(["shuffle", "fields", "partial_key", "global", "none"]).map(lambda grouping: [(grouping, 3)])
+    | st.lists(st.tuples(st.sampled_from(["shuffle", "fields", "all"]), st.integers(1, 2)), max_size=2)
 )
 
 
