@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pystorm_source.spouts.files.identity.catalog import FileCatalog, FileEntry
 from pystorm_source.spouts.files.identity.head import HeadFinder
+from pystorm_source.spouts.files.identity.identity import FileIdentity
 from pystorm_source.spouts.files.identity.whole import WholeFiles
 from pystorm_source.spouts.files.options import FilesOptions
 
@@ -27,7 +29,7 @@ class FileCache:
     """``FileCache(options, catalog)``. ``by_path``: files are known by their names. ``whole``: they never grow, so
     rotation makes no copies of them.
 
-    ``compared``: (copy, original) → how much of their text is known to be equal.
+    ``compared``: (copy, original) → how much of their text is known to be equal. ``identities``: of known partitions.
     """
 
     def __init__(self, options: FilesOptions, catalog: FileCatalog):
@@ -39,7 +41,14 @@ class FileCache:
         )
         self.compared: dict[tuple[object, object], Compared] = {}
         self.catalog = catalog
+        self.identities: dict[str, FileIdentity] = {}
+        self.finished_after_ns = options.finished_after_ns
         self._births: dict[object, tuple[int, int | None]] = {}
+
+    def identify(self, known: Iterable[str]) -> None:
+        """Reads the names of these partitions; others are forgotten. Raises OptionError for foreign ones."""
+        before, parse = self.identities, FileIdentity.parse
+        self.identities = {name: before[name] if name in before else parse(name) for name in known}
 
     def keep(self, files: list[FileEntry]) -> None:
         """A round of looks at these files begins; others are forgotten."""

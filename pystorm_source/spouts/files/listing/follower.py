@@ -14,6 +14,7 @@ import logging
 from collections.abc import Mapping
 
 from pystorm_source.api.partitioned_spout import Snapshot
+from pystorm_source.api.uncollected import uncollected
 from pystorm_source.clock import Clock
 from pystorm_source.errors import WorldError
 from pystorm_source.spouts.files.identity.catalog import FileCatalog, FileEntry
@@ -43,7 +44,12 @@ class FileFollower:
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         """As PartitionedSpout.snapshot. Raises DataLossError, WorldError; OptionError for foreign partitions."""
-        hints = {FileIdentity.parse(partition).hint for partition in known}
+        with uncollected():
+            return self._snapshot(known, state)
+
+    def _snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
+        self._cache.identify(known)
+        hints = {self._cache.identities[partition].hint for partition in known}
         for _ in range(_ATTEMPTS):
             self._catalog.check_exists(hints)
             files = self._catalog.scan()

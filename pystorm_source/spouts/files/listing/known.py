@@ -37,12 +37,13 @@ class Orphan(NamedTuple):
 
 
 class KnownFiles:
-    """``KnownFiles(known, notes)``: partitions by inode or, without inodes, by name, until their files are found."""
+    """``KnownFiles(known, notes, identities)``: partitions by inode or, without inodes, by name, until their files are
+    found."""
 
-    def __init__(self, known: Mapping[str, int], notes: Notes):
+    def __init__(self, known: Mapping[str, int], notes: Notes, identities: Mapping[str, FileIdentity]):
         self._waiting: dict[object, list[Known]] = defaultdict(list)
         for partition, offset in known.items():
-            identity = FileIdentity.parse(partition)
+            identity = identities[partition]
             name = unquoted(notes.names[partition]) if partition in notes.names else identity.hint
             self.put(Known(partition, identity, offset, max(offset, notes.unread.get(partition, 0)), None, name))
         for partition, gone in notes.gone.items():

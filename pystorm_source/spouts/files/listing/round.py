@@ -56,13 +56,13 @@ class Round:
         self._files = files
         self._now_ns = now_ns
         self._notes = Notes(state)
-        self._known = KnownFiles(known, self._notes)
+        self._known = KnownFiles(known, self._notes, cache.identities)
         self._orphans: list[Orphan] = []
         self._claimed: set[object] = set()
         self._went: set[tuple[str, int, int]] = set()  # listed, and not there any more when they were looked at
         self._originals = Originals(cache, files)
         self._answer = Answer(cache, self._notes)
-        finished_before = now_ns - self._options.finished_after_ns
+        finished_before = now_ns - cache.finished_after_ns
         self._folders = Folders(self._catalog, self._notes.folders, cache.by_path, finished_before)
 
     @property
@@ -174,7 +174,7 @@ class Round:
         return Known(str(identity), identity, found.offset, found.offset, gone, file.name)
 
     def _is_finished(self, file: FileEntry) -> bool:
-        return self._now_ns - file.changed_ns >= self._options.finished_after_ns
+        return self._now_ns - file.changed_ns >= self._cache.finished_after_ns
 
     def _follow(self, file: FileEntry, which: Known, matches: bool) -> bool:
         """Whether this is the file of that partition, which then goes on in it."""
