@@ -57,6 +57,7 @@ LADDER = (
     Benchmark("state", "keys/s of a map state into PostgreSQL; against an upsert by hand, which is not exactly once"),
     Benchmark("files", "rows/s of lines, CSV, NDJSON, Parquet as columns; against tuples, and Spark's own sources"),
     Benchmark("objects", "rows/s of small and large Parquet objects, seconds to plan; against Spark's own file source"),
+    Benchmark("scale", "how costs grow with partitions, components, tasks, open trees, files, micro-batches, keys"),
     Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
     Benchmark("kafka", "records/s from Kafka; against Spark's own source with a Python function, and a bare consumer"),
     Benchmark("admission", "micro-batches until a change is followed, overshoot; of the controller in a simulation"),

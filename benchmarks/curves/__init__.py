@@ -1,0 +1,1 @@
+"""What ``benchmarks scale`` measures: how a cost grows with one size, all else equal."""
