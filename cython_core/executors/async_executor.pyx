@@ -246,7 +246,7 @@ cdef class AsyncExecutor(WaitingExecutor):
         if self.in_order is not None:
             self.in_order.append(request)
             request.leads = len(self.in_order) == 1
-        # Not watched by a key, which nobody completes: a list would keep requests that have ended, as many as are under
+        # Not watched by a key, as no key completes it: a list would keep requests that have ended, as many as are under
         # way, with their tuples.
         self.purgatory.put(request, now - self.rested)
         return 0

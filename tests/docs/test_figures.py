@@ -25,7 +25,7 @@ class Cell(NamedTuple):
     bench: str
     case: str
     field: str = "value"
-    of: Callable[[float], float] = float
+    of: Callable[[Any], float] = float
 
 
 def per_second(nanoseconds: float) -> float:
@@ -42,6 +42,12 @@ def peer(bench: str, case: str) -> list[Cell]:
 
 def acked(case: str) -> list[Cell]:
     return [Cell("acker", case, "ratio"), Cell("acker", f"{case}-no-ids", "ratio"), Cell("latency", case, of=millis)]
+
+
+def curve(case: str, of: Callable[[float], float] = float) -> list[Cell]:
+    """Its first value and its last, its slope, the slope that is asked for."""
+    ends = [Cell("scale", case, "values", lambda values, at=at: of(values[at])) for at in (0, -1)]
+    return [*ends, Cell("scale", case), Cell("scale", case, "asked")]
 
 
 NULL, ID_NULL = "constant spout → null bolt", "constant spout → id bolt → null bolt"
@@ -151,6 +157,22 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         WORDS: peer("topologies", "word-count-acked"),
     },
     "with acking": {NULL: acked("null"), ID_NULL: acked("id-null"), WORDS: acked("word-count")},
+    "costs as sizes grow": {
+        "planning of a micro-batch, by partitions, 10 to 100,000": curve("partitions / planning", millis),
+        "reports of all its ranges, by partitions, 10 to 100,000": curve("partitions / reports", millis),
+        "memory of both on the driver, by partitions, 10 to 100,000": curve("partitions / memory"),
+        "the offset in Spark's log, by partitions, 10 to 100,000": curve("partitions / offset"),
+        "a look of `FilesSpout` that finds 10 new files, by known files, 10 to 50,000": curve("files / cpu", millis),
+        "a tuple in each bolt of a chain, by bolts, 1 to 100": curve("chain / cpu"),
+        "a tuple in each of its subscribers, by subscribers, 1 to 64": curve("fan-out / cpu"),
+        "a tuple in each component, by tasks, shuffle, 1 to 64": curve("par-shuffle / cpu"),
+        "the same, fields grouping, 1 to 64": curve("par-fields / cpu"),
+        "a tuple, by open trees, 100 to 1,000,000": curve("open-trees / cpu"),
+        "a request of an `AsyncBolt`, by requests in flight, 10 to 50,000": curve("requests / cpu"),
+        "a look of `ObjectsSpout` that finds 10 new objects, by known objects, 10 to 1,000,000": curve(
+            "objects / cpu", millis
+        ),
+    },
     "": {
         "95th percentile of micro-batches, in targets": [Cell("overload", f"varying-p95-{how}") for how in ADAPTIVE],
         "share of the capacity that is used": [Cell("overload", f"varying-goodput-{how}") for how in ADAPTIVE],
@@ -212,6 +234,13 @@ def test_the_picture_of_the_readme_is_drawn_by_the_command(tmp_path):
     assert CliRunner().invoke(app, ["draw", name, "--output", str(drawn)]).exit_code == 0
     remedy = f"run: pystorm-source draw {name} --output {picture}"
     assert drawn.read_text() == (ROOT / picture).read_text(), remedy
+
+
+def test_the_curves_are_drawn_from_the_records(tmp_path):
+    drawing = runpy.run_path(str(ROOT / "docs/pictures/draw_scale.py"))
+    drawing["drawn"](tmp_path / "drawn.svg")
+    remedy = "run: python docs/pictures/draw_scale.py"
+    assert (tmp_path / "drawn.svg").read_text() == (ROOT / "docs/pictures/scale.svg").read_text(), remedy
 
 
 def test_the_recording_is_of_a_demo_that_proved_all():
