@@ -89,17 +89,19 @@ def _resident(pid: str) -> float:
 
 def _python_processes() -> list[str]:
     """Those below this process: the runner, the planner, the daemon and its workers."""
-    parents = {}
+    seen = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                parents[folder.name] = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                seen[folder.name] = parent, (folder / "comm").read_text()
             except OSError:
                 continue  # it has ended
     mine, found = {str(os.getpid())}, []
-    for pid in sorted(parents, key=int):
-        if parents[pid] in mine:
+    for pid in sorted(seen, key=int):  # parents have smaller numbers, unless these wrap around
+        parent, command = seen[pid]
+        if parent in mine:
             mine.add(pid)
-            if "python" in (Path("/proc") / pid / "comm").read_text():
+            if "python" in command:
                 found.append(pid)
     return found
