@@ -172,6 +172,8 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         "a look of `ObjectsSpout` that finds 10 new objects, by known objects, 10 to 1,000,000": curve(
             "objects / cpu", millis
         ),
+        "a micro-batch, by those before it in the same process, 10 to 10,000": curve("micro-batches / seconds", millis),
+        "memory of that process, by micro-batches, 10 to 10,000": curve("micro-batches / memory"),
     },
     "": {
         "95th percentile of micro-batches, in targets": [Cell("overload", f"varying-p95-{how}") for how in ADAPTIVE],
