@@ -17,6 +17,8 @@ from typing import NamedTuple
 from testbed.maven import FOLDER, Jar, PeerMissing, fetched, last_line
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "peer_programs"
+INSTALL_SECONDS = 900
+"""For one peer: the largest has 1 GB of packages."""
 
 
 class Peer(NamedTuple):
@@ -24,41 +26,54 @@ class Peer(NamedTuple):
 
     name: str
     version: str
+    also: tuple[str, ...] = ()
+    """Packages that it needs for what is measured, with their versions."""
 
     def python(self) -> Path:
-        """The interpreter that has this package; makes it if needed. Raises PeerMissing."""
-        return _environment(self.name, self.version)
+        """The interpreter that has this package; made if need be. Raises PeerMissing."""
+        return _environment(self)
 
 
 PYSTORM = Peer("pystorm", "3.1.4")
-BYTEWAX = Peer("bytewax", "0.21.1")
-# The newest of each in Maven; a newer Spark takes them, too.
+BYTEWAX = Peer("bytewax", "0.21.1", ("confluent-kafka==2.16.1", "pyarrow==26.0.1"))
+FLINK = Peer("apache-flink", "2.3.0", ("aiohttp==3.14.5",))
+PATHWAY = Peer("pathway", "0.33.0")
+QUIX = Peer("quixstreams", "3.28.1", ("pyarrow==26.0.1",))
+# The newest that Maven has of each; a Spark that is newer than they are takes them, too.
 SPARK_KAFKA = (
     Jar("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", alone=True),
     Jar("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1", alone=True),
     Jar("org.apache.kafka", "kafka-clients", "3.9.1", alone=True),
     Jar("org.apache.commons", "commons-pool2", "2.12.0", alone=True),
 )
+# There is no connector for 2.3 yet; Flink's Parquet needs classes of Hadoop.
+FLINK_JARS = (
+    Jar("org.apache.flink", "flink-sql-connector-kafka", "5.0.0-2.2", alone=True),
+    Jar("org.apache.flink", "flink-sql-parquet", "2.3.0", alone=True),
+    Jar("org.apache.hadoop", "hadoop-client-api", "3.3.6", alone=True),
+    Jar("org.apache.hadoop", "hadoop-client-runtime", "3.3.6", alone=True),
+)
 STORM = Jar("org.apache.storm", "storm-server", "2.8.3")
 
 
 @functools.cache
-def _environment(name: str, version: str) -> Path:
+def _environment(peer: Peer) -> Path:
+    name, version, packages = peer.name, peer.version, [f"{peer.name}=={peer.version}", *peer.also]
     home = FOLDER / f"{name}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}"
     python = home / "bin" / "python"
     ready = home / ".ready"
-    if ready.exists() and python.exists():
+    if python.exists() and ready.exists() and ready.read_text().split() == packages:
         return python
     shutil.rmtree(home, ignore_errors=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{name}=={version}"]
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
     for command in ([sys.executable, "-m", "venv", str(home)], pip):
         try:
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS)
         except subprocess.CalledProcessError as error:
             raise PeerMissing(f"{name} {version} cannot be installed here: {last_line(error.stderr)}") from error
         except (OSError, subprocess.TimeoutExpired) as error:
             raise PeerMissing(f"{name} {version} cannot be installed here: {error}") from error
-    ready.touch()
+    ready.write_text("\n".join(packages))
     return python
 
 

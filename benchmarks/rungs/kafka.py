@@ -28,17 +28,18 @@ from typing import Any, NamedTuple
 
 import confluent_kafka
 import pyspark
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import functions
 
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import SPARK_KAFKA
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
+from benchmarks.harness.topics import fill
 from pystorm_source import ArrowBolt, Bolt, Topology
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.kafka.consumers import CHUNK, DEFAULTS
-from testbed.kafka_broker import KafkaCluster, kafka_cluster
+from testbed.kafka_broker import kafka_cluster
 from testbed.maven import PeerMissing, java_jars
 from testbed.uncontrolled import UNCONTROLLED
 
@@ -159,9 +160,9 @@ def run(settings: Settings) -> Iterator[Record]:
     seen: dict[str, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, kafka_cluster(Path(folder)) as cluster:
         value = os.urandom(VALUE_BYTES)
-        fill(cluster, TOPIC, records, lambda _: value)
+        fill(cluster, TOPIC, records, lambda _: value, PARTITIONS)
         if any(case.topic == JSON_TOPIC for case in cases):
-            fill(cluster, JSON_TOPIC, records, _order)
+            fill(cluster, JSON_TOPIC, records, _order, PARTITIONS)
         with spark_session(jars=jars) as (spark, checkpoints):
             for case in cases * rounds:
                 seen[case.name] += measured(case, spark, cluster.bootstrap, records, checkpoints)
@@ -196,20 +197,6 @@ def _order(number: int) -> bytes:
         f'{{"id": {number}, "item": "item-{number % 1000:04d}", "price": {number / 8}, "sold": {sold}, '
         f'"at": "2024-02-29T12:00:{number % 60:02d}Z"}}'
     ).encode()
-
-
-def fill(cluster: KafkaCluster, topic: str, records: int, value_of: Callable[[int], bytes]) -> None:
-    """Fills the topic with so many records."""
-    cluster.create(topic, PARTITIONS)
-    settings = {"linger.ms": 50, "batch.size": 1_000_000, "queue.buffering.max.messages": 2_000_000, "log_level": 0}
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
-    for number in range(records):
-        if number % 50_000 == 0:
-            producer.poll(0)
-            if len(producer) > 1_000_000:
-                producer.flush()
-        producer.produce(topic, value_of(number), partition=number % PARTITIONS)
-    producer.flush()
 
 
 def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -> list[float]:

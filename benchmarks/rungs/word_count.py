@@ -16,7 +16,6 @@ means more than time.
 """
 
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -33,6 +32,7 @@ import pyspark
 
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import BYTEWAX, PROGRAMS, PeerMissing
+from benchmarks.harness.processor import processor_seconds
 from benchmarks.harness.record import Record, record, rounded
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source.api import ArrowBolt, Bolt, Topology, Tuple
@@ -223,23 +223,6 @@ class Took(NamedTuple):
 
     seconds: float
     processor: float
-
-
-def processor_seconds() -> float:
-    """Returns the processor seconds of this process and all below it, including ended ones."""
-    parents, used = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended
-        pid = int(stat.parent.name)
-        parents[pid] = int(fields[1])
-        used[pid] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    ours = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(used.get(pid, 0.0) for pid in ours)
 
 
 def _counted(spark: Any, load: Any, folder: Path, text: Text, work: Path) -> Took:

@@ -1,0 +1,23 @@
+"""``python -m benchmarks.job_programs PROGRAM``: runs a program as often as its standard input has lines of options.
+
+Prints a JSON line for each run: ``seconds`` by the clock, and ``processor``, those of all its processes.
+"""
+
+import importlib
+import json
+import os
+import sys
+import time
+
+from benchmarks.harness.processor import processor_seconds
+
+if __name__ == "__main__":
+    program = importlib.import_module(f"benchmarks.job_programs.{sys.argv[1]}")
+    for line in sys.stdin:
+        options = json.loads(line)
+        before, began = processor_seconds(), time.monotonic()
+        program.run(**options)
+        took = {"seconds": time.monotonic() - began, "processor": processor_seconds() - before}
+        print("\n" + json.dumps(took), flush=True)
+    # Peers have threads, JVMs and atexit handlers that take long to end, or never do.
+    os._exit(0)

@@ -1,0 +1,209 @@
+"""How a side is measured: a process of its own runs its program; what a small run costs is taken off."""
+
+import ast
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import tokenize
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from benchmarks.harness.record import ROOT, Record, record, rounded
+from benchmarks.jobs.side import BARE, Side
+from testbed.maven import PeerMissing, last_line
+
+PROGRAMS = ROOT / "benchmarks" / "job_programs"
+NOTE_CHARACTERS = 300
+LIMIT_SECONDS = 900
+"""For one process of a side. Less: a slow machine ends what works."""
+
+
+class Load(NamedTuple):
+    """What goes in: so many rows. ``options``: folder of a run → options of the program; called just before it runs.
+    ``check``: folder of the output → raises RuntimeError for other rows than those that must come out."""
+
+    rows: int
+    options: Callable[[Path], Mapping[str, Any]]
+    check: Callable[[Path], None]
+
+
+class Loads(NamedTuple):
+    """``few``: to warm up, and what starting costs; ``part``: for slow sides; ``all``: for the others."""
+
+    few: Load
+    part: Load
+    all: Load
+
+
+class Job(NamedTuple):
+    """``loads``: folder, whether it is to be quick → what goes in, while the block runs. ``asked``: ours, in rows per
+    core-second, by each peer's that is as exact, or by any peer's if ``asked_of_all``."""
+
+    name: str
+    sides: tuple[Side, ...]
+    loads: Callable[[Path, bool], AbstractContextManager[Loads]]
+    asked: float
+    asked_of_all: bool
+
+
+class Took(NamedTuple):
+    """Rows per second, by the clock and of all processors that the side used."""
+
+    rows_per_second: float
+    rows_per_core_second: float
+    wrong: str | None = None
+    """What is wrong with the rows of a side that loses some."""
+
+
+class Failed(Exception):
+    """A side's program has ended without an answer."""
+
+
+def lines_of_code(program: Path) -> int:
+    """Lines of a Python file with anything but comments and docstrings."""
+    texts = set()
+    for node in ast.walk(ast.parse(program.read_text())):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            texts |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    with program.open("rb") as file:
+        kinds = {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING}
+        tokens = [token for token in tokenize.tokenize(file.readline) if token.type in kinds]
+    lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
+    return len(lines - texts)
+
+
+def measured(job: str, side: Side, loads: Loads, quick: bool) -> Took:
+    """Runs a side once, in a new process: twice few rows, then many; the second of the small runs is taken off. Quick:
+    only many, and nothing is taken off. Raises PeerMissing, Failed, and RuntimeError for wrong rows."""
+    load = loads.part if side.kind.slow else loads.all
+    runs = [load] if quick else [loads.few, loads.few, load]
+    with TemporaryDirectory(prefix="jobs") as folder:
+        took, wrong = [], None
+        with _Process(job, side, Path(folder)) as process:
+            for number, each in enumerate(runs):
+                out = Path(folder, f"out_{number}")
+                work = Path(folder, f"work_{number}")
+                work.mkdir()
+                places = {"out": str(out), "work": str(work)}
+                took.append(process.does({**side.kind.options(), **each.options(work), **places}))
+                wrong = _wrong_with(each, out)
+                if wrong and not side.loses:
+                    raise RuntimeError(f"{job}, {side.name}: {wrong}")
+    if quick:
+        return Took(load.rows / took[0]["seconds"], load.rows / max(took[0]["processor"], 0.01), wrong)
+    rows = load.rows - loads.few.rows
+    seconds, processor = (took[2][key] - took[1][key] for key in ("seconds", "processor"))
+    if min(seconds, processor) <= 0:
+        raise RuntimeError(f"{side.name}: {load.rows} rows take no longer than {loads.few.rows}: {took}")
+    return Took(rows / seconds, rows / processor, wrong)
+
+
+def _reason(errors: str) -> str:
+    """The last error that a program has printed."""
+    named = [line for line in errors.splitlines() if re.match(r"(Caused by: )?[\w.]+(Error|Exception)\b", line)]
+    return (named[-1] if named else last_line(errors))[:NOTE_CHARACTERS]
+
+
+def _wrong_with(load: Load, out: Path) -> str | None:
+    try:
+        load.check(out)
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+class _Process:
+    """A side's process, ended with all that it has started."""
+
+    def __init__(self, job: str, side: Side, folder: Path):
+        command = [side.kind.python(), "-m", "benchmarks.job_programs", f"{job}_{side.program}"]
+        environment = {**os.environ, **side.kind.environment(), "PYTHONPATH": str(ROOT)}
+        self._more = side.more
+        self._errors = folder / "errors.log"
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+        self._timer = threading.Timer(LIMIT_SECONDS, self._end)
+
+    def __enter__(self) -> "_Process":
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._end()
+        self._process.wait()
+
+    def _end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended, and all that it had started
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def does(self, options: Mapping[str, Any]) -> dict[str, float]:
+        """Seconds and processor seconds of one run. Raises Failed."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # its last words say why
+            self._process.stdin.write(json.dumps({**options, **self._more}) + "\n")
+            self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith('{"seconds"'):
+                took: dict[str, float] = json.loads(line)
+                return took
+        raise Failed(_reason(self._errors.read_text(errors="replace")))
+
+
+def records(job: Job, loads: Loads, names: frozenset[str], runs: int, quick: bool, peers: bool) -> list[Record]:
+    """A record of each side: ours, and each peer's beside it."""
+    sides = [side for side in job.sides if side is job.sides[0] or (peers and (not names or side.name in names))]
+    seen: dict[str, list[Took]] = {side.name: [] for side in sides}
+    notes: dict[str, str] = {}
+    for _ in range(runs):
+        for side in sides:
+            if side.name in notes:
+                continue
+            try:
+                seen[side.name].append(measured(job.name, side, loads, quick))
+            except (PeerMissing, Failed) as error:
+                if side is job.sides[0]:
+                    raise
+                notes[side.name] = str(error)
+    ours = job.sides[0]
+    return [_record(job, ours, side, seen, loads, notes.get(side.name)) for side in sides]
+
+
+def _record(job: Job, ours: Side, side: Side, seen: Mapping[str, list[Took]], loads: Loads, note: str | None) -> Record:
+    is_peer = side is not ours
+    is_asked = is_peer and side.kind is not BARE and not side.loses
+    is_asked = is_asked and (job.asked_of_all or side.guarantee == ours.guarantee)
+    took, rates = seen[side.name], [each.rows_per_second for each in seen[side.name]]
+    return record(
+        "jobs",
+        f"{job.name} / {side.name}",
+        [each.rows_per_core_second for each in seen[ours.name]],
+        "rows_per_core_second",
+        peer=side.name if is_peer else None,
+        peer_version=side.kind.version if is_peer else None,
+        peer_values=[each.rows_per_core_second for each in took] if is_peer else (),
+        asked=job.asked if is_asked else None,
+        rows_per_second=rounded(median(each.rows_per_second for each in seen[ours.name])),
+        peer_rows_per_second=rounded(median(rates)) if is_peer and rates else None,
+        guarantee=side.guarantee,
+        lines=lines_of_code(PROGRAMS / f"{job.name}_{side.program}.py"),
+        rows=(loads.part if side.kind.slow else loads.all).rows,
+        note=note or next((each.wrong for each in took if each.wrong), None),
+    )
