@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import tokenize
 from collections.abc import Callable, Mapping
@@ -125,7 +126,7 @@ class _Process:
 
     def __init__(self, job: str, side: Side, folder: Path):
         command = [side.kind.python(), "-m", "benchmarks.job_programs", f"{job}_{side.program}"]
-        environment = {**os.environ, **side.kind.environment(), "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **side.kind.environment()}
         self._more = side.more
         self._errors = folder / "errors.log"
         with self._errors.open("wb") as errors:
@@ -177,11 +178,14 @@ def records(job: Job, loads: Loads, names: frozenset[str], runs: int, quick: boo
             if side.name in notes:
                 continue
             try:
-                seen[side.name].append(measured(job.name, side, loads, quick))
+                took = measured(job.name, side, loads, quick)
+                seen[side.name].append(took)
+                print(f"{job.name} / {side.name}: {took}", file=sys.stderr, flush=True)  # all of them take long
             except (PeerMissing, Failed) as error:
                 if side is job.sides[0]:
                     raise
                 notes[side.name] = str(error)
+                print(f"{job.name} / {side.name}: {error}", file=sys.stderr, flush=True)
     ours = job.sides[0]
     return [_record(job, ours, side, seen, loads, notes.get(side.name)) for side in sides]
 

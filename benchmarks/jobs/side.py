@@ -1,5 +1,6 @@
 """Sides of a job: a package, the Python that has it, what its programs need, and what it promises."""
 
+import os
 import platform
 import sys
 from collections.abc import Callable, Mapping
@@ -8,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from benchmarks.harness.peers import BYTEWAX, FLINK, FLINK_JARS, PATHWAY, QUIX, SPARK_KAFKA, Peer
+from benchmarks.harness.record import ROOT
 from testbed.maven import java_jars
 from testbed.ports import free_port
 
@@ -68,7 +70,10 @@ def _flink_jars() -> dict[str, str]:
 def _flink_environment() -> dict[str, str]:
     from pystorm_source.spark.java import ensure_java
 
-    return {"JAVA_HOME": str(ensure_java().home)}
+    # The interpreter that a JVM embeds knows nothing of the virtual environment of its program.
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    packages = FLINK.python().parents[1] / "lib" / version / "site-packages"
+    return {"JAVA_HOME": str(ensure_java().home), "PYTHONPATH": f"{ROOT}{os.pathsep}{packages}"}
 
 
 def _two_ports() -> dict[str, list[int]]:
