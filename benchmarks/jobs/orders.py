@@ -55,3 +55,18 @@ ORDERS = Job(
     asked=1.0,
     asked_of_all=True,
 )
+
+DECODED = Job(
+    "decoded",
+    (
+        Side("pystorm", "pystorm", SPARK, EXACTLY_ONCE),
+        Side("spark", "spark", SPARK, EXACTLY_ONCE),
+        Side("flink", "flink", PYFLINK, EXACTLY_ONCE, {"mode": "process"}),
+        Side("flink-thread", "flink", PYFLINK, EXACTLY_ONCE, {"mode": "thread"}),
+        Side("pathway", "pathway", PATHWAYS, AT_LEAST_ONCE),
+    ),
+    _loads,
+    asked=1.0,
+    asked_of_all=True,
+)
+"""The same; each package decodes JSON by the reader that it has for columns."""

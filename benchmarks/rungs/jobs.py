@@ -1,6 +1,7 @@
 """Whole jobs, by each side that a user would choose between: rows per second of all processors that it uses.
 
     orders   Kafka, JSON → a function of Python for each record → Parquet
+    decoded  the same with each package's own reader of JSON
     prices   Kafka, numbers → a call of a service for each, 500 a second → Parquet
     logs     a log that grows and is rotated → a regular expression → Parquet
     visits   Kafka, names → a running count of each, 100,000 of them → Parquet
@@ -16,11 +17,11 @@ from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record
 from benchmarks.jobs.logs import LOGS
 from benchmarks.jobs.measuring import records
-from benchmarks.jobs.orders import ORDERS
+from benchmarks.jobs.orders import DECODED, ORDERS
 from benchmarks.jobs.prices import PRICES
 from benchmarks.jobs.visits import VISITS
 
-JOBS = (ORDERS, PRICES, VISITS, LOGS)
+JOBS = (ORDERS, DECODED, PRICES, VISITS, LOGS)
 
 
 def run(settings: Settings) -> Iterator[Record]:
