@@ -1,4 +1,4 @@
-"""``python -m benchmarks.job_programs PROGRAM``: runs a program as often as its standard input has lines of options.
+"""``python -m benchmarks.job_programs``: runs the program that each line of standard input names, with its options.
 
 Prints a JSON line for each run: ``seconds`` by the clock, and ``processor``, those of all its processes.
 """
@@ -12,9 +12,9 @@ import time
 from benchmarks.harness.processor import processor_seconds
 
 if __name__ == "__main__":
-    program = importlib.import_module(f"benchmarks.job_programs.{sys.argv[1]}")
     for line in sys.stdin:
         options = json.loads(line)
+        program = importlib.import_module(f"benchmarks.job_programs.{options.pop('program')}")
         before, began = processor_seconds(), time.monotonic()
         program.run(**options)
         took = {"seconds": time.monotonic() - began, "processor": processor_seconds() - before}

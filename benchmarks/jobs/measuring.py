@@ -1,14 +1,7 @@
-"""How a side is measured: a process of its own runs its program; what a small run costs is taken off."""
+"""How a side is measured: what a small run of its program costs is taken off a large one."""
 
 import ast
-import contextlib
-import json
-import os
-import re
-import signal
-import subprocess
 import sys
-import threading
 import tokenize
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -18,13 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from benchmarks.harness.record import ROOT, Record, record, rounded
+from benchmarks.jobs.process import Failed, Processes
 from benchmarks.jobs.side import BARE, Side
-from testbed.maven import PeerMissing, last_line
+from testbed.maven import PeerMissing
 
 PROGRAMS = ROOT / "benchmarks" / "job_programs"
-NOTE_CHARACTERS = 300
-LIMIT_SECONDS = 900
-"""For one process of a side. Less: a slow machine ends what works."""
 
 
 class Load(NamedTuple):
@@ -64,10 +55,6 @@ class Took(NamedTuple):
     """What is wrong with the rows of a side that loses some."""
 
 
-class Failed(Exception):
-    """A side's program has ended without an answer."""
-
-
 def lines_of_code(program: Path) -> int:
     """Lines of a Python file with anything but comments and docstrings."""
     texts = set()
@@ -81,20 +68,21 @@ def lines_of_code(program: Path) -> int:
     return len(lines - texts)
 
 
-def measured(job: str, side: Side, loads: Loads, quick: bool) -> Took:
-    """Runs a side once, in a new process: twice few rows, then many; the second of the small runs is taken off. Quick:
-    only many, and nothing is taken off. Raises PeerMissing, Failed, and RuntimeError for wrong rows."""
+def measured(job: str, side: Side, loads: Loads, processes: Processes) -> Took:
+    """Runs a side once: twice few rows, then many; the second of the small runs is taken off. Quick: only many, and
+    nothing is taken off. Raises PeerMissing, Failed, and RuntimeError for wrong rows."""
+    quick = processes.quick
     load = loads.part if side.kind.slow else loads.all
     runs = [load] if quick else [loads.few, loads.few, load]
     with TemporaryDirectory(prefix="jobs") as folder:
         took, wrong = [], None
-        with _Process(job, side, Path(folder)) as process:
+        with processes.of(side.kind) as process:
             for number, each in enumerate(runs):
                 out = Path(folder, f"out_{number}")
                 work = Path(folder, f"work_{number}")
                 work.mkdir()
-                places = {"out": str(out), "work": str(work)}
-                took.append(process.does({**side.kind.options(), **each.options(work), **places}))
+                options = {**side.kind.options(), **side.more, **each.options(work), "out": str(out), "work": str(work)}
+                took.append(process.does(f"{job}_{side.program}", options))
                 wrong = _wrong_with(each, out)
                 if wrong and not side.loses:
                     raise RuntimeError(f"{job}, {side.name}: {wrong}")
@@ -107,12 +95,6 @@ def measured(job: str, side: Side, loads: Loads, quick: bool) -> Took:
     return Took(rows / seconds, rows / processor, wrong)
 
 
-def _reason(errors: str) -> str:
-    """The last error that a program has printed."""
-    named = [line for line in errors.splitlines() if re.match(r"(Caused by: )?[\w.]+(Error|Exception)\b", line)]
-    return (named[-1] if named else last_line(errors))[:NOTE_CHARACTERS]
-
-
 def _wrong_with(load: Load, out: Path) -> str | None:
     try:
         load.check(out)
@@ -121,55 +103,10 @@ def _wrong_with(load: Load, out: Path) -> str | None:
     return None
 
 
-class _Process:
-    """A side's process, ended with all that it has started."""
-
-    def __init__(self, job: str, side: Side, folder: Path):
-        command = [side.kind.python(), "-m", "benchmarks.job_programs", f"{job}_{side.program}"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), **side.kind.environment()}
-        self._more = side.more
-        self._errors = folder / "errors.log"
-        with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
-            )
-        self._timer = threading.Timer(LIMIT_SECONDS, self._end)
-
-    def __enter__(self) -> "_Process":
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        self._end()
-        self._process.wait()
-
-    def _end(self) -> None:
-        with contextlib.suppress(ProcessLookupError):  # it has ended, and all that it had started
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-    def does(self, options: Mapping[str, Any]) -> dict[str, float]:
-        """Seconds and processor seconds of one run. Raises Failed."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # its last words say why
-            self._process.stdin.write(json.dumps({**options, **self._more}) + "\n")
-            self._process.stdin.flush()
-        for line in self._process.stdout:
-            if line.startswith('{"seconds"'):
-                took: dict[str, float] = json.loads(line)
-                return took
-        raise Failed(_reason(self._errors.read_text(errors="replace")))
-
-
-def records(job: Job, loads: Loads, names: frozenset[str], runs: int, quick: bool, peers: bool) -> list[Record]:
-    """A record of each side: ours, and each peer's beside it."""
+def records(
+    job: Job, loads: Loads, names: frozenset[str], runs: int, peers: bool, processes: Processes
+) -> list[Record]:
+    """A record of each side: ours, and each peer's beside it. ``names``: of the peers to measure; none: all."""
     sides = [side for side in job.sides if side is job.sides[0] or (peers and (not names or side.name in names))]
     seen: dict[str, list[Took]] = {side.name: [] for side in sides}
     notes: dict[str, str] = {}
@@ -178,7 +115,7 @@ def records(job: Job, loads: Loads, names: frozenset[str], runs: int, quick: boo
             if side.name in notes:
                 continue
             try:
-                took = measured(job.name, side, loads, quick)
+                took = measured(job.name, side, loads, processes)
                 seen[side.name].append(took)
                 print(f"{job.name} / {side.name}: {took}", file=sys.stderr, flush=True)  # all of them take long
             except (PeerMissing, Failed) as error:

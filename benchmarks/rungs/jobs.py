@@ -19,6 +19,7 @@ from benchmarks.jobs.logs import LOGS
 from benchmarks.jobs.measuring import records
 from benchmarks.jobs.orders import DECODED, ORDERS
 from benchmarks.jobs.prices import PRICES
+from benchmarks.jobs.process import Processes
 from benchmarks.jobs.visits import VISITS
 
 JOBS = (ORDERS, DECODED, PRICES, VISITS, LOGS)
@@ -26,10 +27,11 @@ JOBS = (ORDERS, DECODED, PRICES, VISITS, LOGS)
 
 def run(settings: Settings) -> Iterator[Record]:
     """Each job with its sides in turn; ``--case orders`` is all of one, ``--case orders/flink`` ours and one peer."""
-    for job in JOBS:
-        chosen = {case.partition("/")[0]: case.partition("/")[2] for case in settings.cases}
-        if chosen and job.name not in chosen:
-            continue
-        names = {case.partition("/")[2] for case in settings.cases if case.startswith(f"{job.name}/")}
-        with tempfile.TemporaryDirectory(prefix="jobs") as folder, job.loads(Path(folder), settings.quick) as loads:
-            yield from records(job, loads, frozenset(names), settings.runs_of(3), settings.quick, settings.peers)
+    chosen = {case.partition("/")[0] for case in settings.cases}
+    with Processes(settings.quick) as processes:
+        for job in JOBS:
+            if chosen and job.name not in chosen:
+                continue
+            names = frozenset(case.partition("/")[2] for case in settings.cases if case.startswith(f"{job.name}/"))
+            with tempfile.TemporaryDirectory(prefix="jobs") as folder, job.loads(Path(folder), settings.quick) as loads:
+                yield from records(job, loads, names, settings.runs_of(3), settings.peers, processes)

@@ -11,7 +11,8 @@ import pytest
 from benchmarks.harness.peers import PROGRAMS
 from benchmarks.harness.processor import processor_seconds
 from benchmarks.jobs.logs import LOGS
-from benchmarks.jobs.measuring import Failed, Load, Loads, lines_of_code, measured
+from benchmarks.jobs.measuring import Load, Loads, lines_of_code, measured
+from benchmarks.jobs.process import Failed, Processes
 
 BY_HAND = next(side for side in LOGS.sides if side.name == "by-hand")
 
@@ -24,9 +25,15 @@ def test_lines_of_code_are_without_comments_and_docstrings(tmp_path):
     assert lines_of_code(program) == 4
 
 
-def test_a_log_that_is_rotated_while_it_is_read_gives_each_line_once(tmp_path):
+@pytest.fixture
+def processes():
+    with Processes(quick=True) as running:
+        yield running
+
+
+def test_a_log_that_is_rotated_while_it_is_read_gives_each_line_once(tmp_path, processes):
     with LOGS.loads(tmp_path, True) as loads:
-        took = measured("logs", BY_HAND, loads, True)
+        took = measured("logs", BY_HAND, loads, processes)
     assert took.rows_per_second > 0
     assert took.rows_per_core_second > 0
     assert took.wrong is None
@@ -38,21 +45,21 @@ def other_rows(tmp_path):
     return Loads(few, few, few)
 
 
-def test_wrong_rows_are_no_figure(tmp_path):
+def test_wrong_rows_are_no_figure(tmp_path, processes):
     with pytest.raises(RuntimeError, match=r"logs, by-hand: rows, lines and milliseconds are \(90, 90, "):
-        measured("logs", BY_HAND, other_rows(tmp_path), True)
+        measured("logs", BY_HAND, other_rows(tmp_path), processes)
 
 
-def test_wrong_rows_of_a_side_that_loses_some_are_noted(tmp_path):
-    took = measured("logs", BY_HAND._replace(loses=True), other_rows(tmp_path), True)
+def test_wrong_rows_of_a_side_that_loses_some_are_noted(tmp_path, processes):
+    took = measured("logs", BY_HAND._replace(loses=True), other_rows(tmp_path), processes)
     assert took.wrong is not None
     assert took.wrong.startswith("rows, lines and milliseconds are (90, 90, ")
 
 
-def test_a_program_that_fails_says_why(tmp_path):
+def test_a_program_that_fails_says_why(tmp_path, processes):
     load = Load(1, lambda work: {"logs": str(work / "none"), "done": str(work)}, lambda out: None)
     with pytest.raises(Failed, match=r"FileNotFoundError: .*none"):
-        measured("logs", BY_HAND, Loads(load, load, load), True)
+        measured("logs", BY_HAND, Loads(load, load, load), processes)
 
 
 def test_processor_time_includes_children_that_have_ended():
