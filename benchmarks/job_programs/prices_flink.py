@@ -47,7 +47,7 @@ def run(servers, topic, jars, out, work, step, url):
         'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset')""")
     tables.execute_sql(f"""CREATE TEMPORARY TABLE prices (number BIGINT, price BIGINT) WITH (
         'connector' = 'filesystem', 'path' = '{out}', 'format' = 'parquet')""")
-    retries = AsyncRetryStrategy.fixed_delay(5, 10, exception_predicate=is_of_client)
+    retries = AsyncRetryStrategy.fixed_delay(5, 10, None, is_of_client)
     numbers = tables.to_data_stream(tables.from_path("numbers"))
     row = Types.ROW_NAMED(["number", "price"], [Types.LONG(), Types.LONG()])
     prices = AsyncDataStream.unordered_wait_with_retry(numbers, Ask(url), Time.seconds(60), retries, CAPACITY, row)
