@@ -36,6 +36,6 @@ def run(servers, topic, jars, mode, out, work, step):
         number BIGINT, customer STRING, category STRING, region STRING, cents BIGINT) WITH (
         'connector' = 'filesystem', 'path' = '{out}', 'format' = 'parquet')""")
     tables.create_temporary_function("price", price)
-    tables.execute_sql("""INSERT INTO priced SELECT p.* FROM orders,
+    tables.execute_sql("""INSERT INTO priced SELECT a, b, c, d, e FROM orders,
         LATERAL TABLE(price(id, customer, item, country, currency, quantity, price, status))
-        AS p(number, customer, category, region, cents)""").wait()
+        AS p(a, b, c, d, e)""").wait()

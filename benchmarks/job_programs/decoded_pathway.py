@@ -35,9 +35,7 @@ def worker(servers, topic, out, number, port):
     os.environ.update({key: str(value) for key, value in settings.items()})
     settings = {"bootstrap.servers": servers, "group.id": out, "auto.offset.reset": "earliest"}
     places = {"number": "/id"}
-    orders = pw.io.kafka.read(
-        settings, topic, format="json", schema=Order, mode="static", json_field_paths=places, autogenerate_key=True
-    )
+    orders = pw.io.kafka.read(settings, topic, format="json", schema=Order, mode="static", json_field_paths=places)
     columns = [pw.this[name] for name in ("number", *COLUMNS[1:])]
     rows = orders.select(row=price(*columns)).filter(pw.this.row.is_not_none())
     parts: Any = {name: pw.this.row[place] for place, name in enumerate(FIELDS)}

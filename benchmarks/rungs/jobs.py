@@ -5,6 +5,7 @@
     prices   Kafka, numbers → a call of a service for each, 500 a second → Parquet
     logs     a log that grows and is rotated → a regular expression → Parquet
     visits   Kafka, names → a running count of each, 100,000 of them → Parquet
+    words    text files → a count of each word → Parquet
 
 ``benchmarks/jobs`` has what goes in and must come out, ``benchmarks/job_programs`` a program for each job and side.
 """
@@ -21,8 +22,9 @@ from benchmarks.jobs.orders import DECODED, ORDERS
 from benchmarks.jobs.prices import PRICES
 from benchmarks.jobs.process import Processes
 from benchmarks.jobs.visits import VISITS
+from benchmarks.jobs.words import WORDS
 
-JOBS = (ORDERS, DECODED, PRICES, VISITS, LOGS)
+JOBS = (ORDERS, DECODED, PRICES, VISITS, LOGS, WORDS)
 
 
 def run(settings: Settings) -> Iterator[Record]:

@@ -25,7 +25,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark
@@ -35,14 +34,12 @@ from benchmarks.harness.peers import BYTEWAX, PROGRAMS, PeerMissing
 from benchmarks.harness.processor import processor_seconds
 from benchmarks.harness.record import Record, record, rounded
 from benchmarks.harness.spark_session import spark_session
+from benchmarks.harness.text import Text, written
 from pystorm_source.api import ArrowBolt, Bolt, Topology, Tuple
 from pystorm_source.bolts import CombinerBolt
 from pystorm_source.spouts import FilesSpout
 from testbed.uncontrolled import UNCONTROLLED
 
-FILES = 8
-WORDS_PER_LINE = 10
-VOCABULARY = 50_000
 TEXT_BYTES, QUICK_BYTES = 1_000_000_000, 2_000_000
 SMALL_FILES = 1
 """Files that the row form and bytewax read. More: they take most of the time. Fewer: nothing is left to read."""
@@ -102,47 +99,6 @@ class RowWords(Topology):
     lines = FilesSpout.spec()
     words = SplitRows.spec(inputs=[lines])
     counts = CountRows.spec(inputs=[words])
-
-
-class Text(NamedTuple):
-    """Files, their bytes, and how often they have each word."""
-
-    paths: list[Path]
-    sizes: list[int]
-    counts: list[Counter[str]]
-
-    def part(self, files: int) -> "Text":
-        return Text(self.paths[:files], self.sizes[:files], self.counts[:files])
-
-    @property
-    def bytes(self) -> int:
-        return sum(self.sizes)
-
-    @property
-    def total(self) -> dict[str, int]:
-        return dict(sum(self.counts, Counter()))
-
-
-def written(folder: Path, size: int) -> Text:
-    """Writes about so many bytes of text into ``FILES`` files."""
-    draws = np.random.default_rng(1)
-    words = np.array([f"{'abcdefghij'[n % 10]}word{n}" for n in range(VOCABULARY)], object)
-    weights = 1 / np.arange(1, VOCABULARY + 1)
-    ends = np.cumsum(weights / weights.sum())
-    text = Text([], [], [])
-    for number in range(FILES):
-        path = folder / f"part-{number}.txt"
-        counts = np.zeros(VOCABULARY, np.int64)
-        left = size // FILES
-        with path.open("w") as file:
-            while left > 0:
-                places = np.searchsorted(ends, draws.random((10_000, WORDS_PER_LINE)))
-                counts += np.bincount(places.ravel(), minlength=VOCABULARY)
-                left -= file.write("".join(f"{' '.join(line)}\n" for line in words[places].tolist()))
-        text.paths.append(path)
-        text.sizes.append(path.stat().st_size)
-        text.counts.append(Counter({words[n]: int(counts[n]) for n in np.flatnonzero(counts)}))
-    return text
 
 
 def run(settings: Settings) -> Iterator[Record]:
