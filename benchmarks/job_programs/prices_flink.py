@@ -32,10 +32,10 @@ def is_of_client(error):
 
 def run(servers, topic, jars, out, work, step, url):
     environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.add_jars(*jars.split(";"))
     tables = StreamTableEnvironment.create(environment)
     for key, value in {
         "parallelism.default": str(TASKS),
-        "pipeline.jars": jars,
         "python.executable": sys.executable,
         "restart-strategy.type": "fixed-delay",
         "execution.checkpointing.interval": "10s",

@@ -20,10 +20,10 @@ class Count(KeyedProcessFunction):
 
 def run(servers, topic, jars, mode, out, work, step):
     environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.add_jars(*jars.split(";"))
     tables = StreamTableEnvironment.create(environment)
     for key, value in {
         "parallelism.default": "2",
-        "pipeline.jars": jars,
         "python.executable": sys.executable,
         "restart-strategy.type": "fixed-delay",
         "python.execution-mode": mode,
