@@ -19,7 +19,7 @@ root_doc = "README"
 include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
 include_patterns += ["CODE_OF_CONDUCT.md", "MAINTAINERS.md"]
 include_patterns += ["examples/README.md", "examples/compiled_bolt/README.md"]
-include_patterns += ["docs/*.md", "docs/api/*.rst"]
+include_patterns += ["docs/*.md", "docs/lessons/*.md", "docs/api/*.rst"]
 # Left out by name as well: a folder that matches no pattern is walked through all the same.
 exclude_patterns = [".*", "build", "dist", "cython_core", "tests", "testbed"]
 

@@ -19,6 +19,8 @@ _Kind = TypeVar("_Kind", Cache, AsyncCache)
 class Bolt(Component, BoltBase):
     """A bolt: ``process`` gets one tuple and may emit any number. streamparse's ``Bolt``.
 
+    To implement: ``process``. The engine calls it once per tuple; ``initialize`` once before, ``cleanup`` at the end.
+
     ``emit_many`` emits many rows in one call; a bolt that defines ``process_many`` gets many tuples in one.
 
     By default an exception fails the Spark task, and Spark reads the range again. With ``exit_on_exception = False``

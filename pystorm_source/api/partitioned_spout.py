@@ -31,6 +31,8 @@ class Snapshot(NamedTuple):
 class PartitionedSpout(Spout):
     """A spout that Spark can replay: partitions of ordered, re-readable tuples. Trident's transactional spout.
 
+    To implement: ``partitions``, ``latest``, ``open`` and ``next_tuple``. ``earliest``, if offsets do not begin at 0.
+
     Partitions are named by str. Offsets are ints of at least 0 and may have gaps; a range is [start, end).
     One instance on the driver tells what there is: ``partitions``, ``earliest`` and ``latest``, or ``snapshot`` for
     all at once. Instances in the tasks read: ``open`` gives them one range after another, and ``next_tuple`` or

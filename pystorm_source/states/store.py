@@ -38,6 +38,9 @@ def is_newer(kept: Entry, entry: Entry) -> bool:
 class Store(ABC):
     """A store of entries by key: what Trident calls a backing map. Derive from it to keep a state elsewhere.
 
+    To implement: ``multi_get`` and ``multi_put``. ``prepare``, if the store connects or creates a table. The state
+    calls them on the driver, or in tasks with ``on_executors``.
+
     A put may be cut at any point, if the process or the server is killed: some keys are then written and some are not.
     Each single key must be written completely, and the next get must see it once ``multi_put`` has returned.
 

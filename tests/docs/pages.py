@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+LESSONS = sorted((ROOT / "docs/lessons").glob("*.md"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -21,7 +22,7 @@ class Block(NamedTuple):
 
 def pages() -> list[Path]:
     """Every page for readers."""
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")), *LESSONS]
 
 
 def blocks(page: Path, language: str, modules: bool = False) -> list[Block]:
@@ -32,6 +33,12 @@ def blocks(page: Path, language: str, modules: bool = False) -> list[Block]:
         for match in _FENCE.finditer(text)
         if match[1] == language and text[: match.start()].endswith("<!-- module -->\n") == modules
     ]
+
+
+def steps(page: Path) -> list[Block]:
+    """The fenced blocks of every language, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1) for match in _FENCE.finditer(text)]
 
 
 def prose(page: Path) -> str:

@@ -7,7 +7,10 @@ from docs.contents import INDEX, LLMS, contents, llms
 from tests.docs.pages import ROOT
 from tests.docs.test_docstrings import NAMED
 
-PAGES = {path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/api/*.rst")]}
+PAGES = {
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/lessons/*.md"), *ROOT.glob("docs/api/*.rst")]
+}
 
 
 def test_each_page_is_in_the_index_once():
