@@ -21,7 +21,8 @@ Page = tuple[Iterable[Any], Any]
 class CursorSpout(Spout):
     """A source that is read page by page: a REST API, a feed, a table by its key.
 
-    To implement: ``read``. With more than one sequence to read, ``partitions`` and ``first_cursor``, too.
+    To implement: ``read``. With more than one sequence to read, ``partitions`` and ``first_cursor``, too. One
+    Spark task calls them, for one partition after another.
 
     It needs a journal (option ``journal.path``). The journal keeps the rows of a micro-batch together with the cursors
     after them, so every row arrives exactly once, even if pages change: once its micro-batch is committed, a page is

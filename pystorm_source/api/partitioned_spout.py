@@ -31,12 +31,14 @@ class Snapshot(NamedTuple):
 class PartitionedSpout(Spout):
     """A spout that Spark can replay: partitions of ordered, re-readable tuples. Trident's transactional spout.
 
-    To implement: ``partitions``, ``latest``, ``open`` and ``next_tuple``. ``earliest``, if offsets do not begin at 0.
+    To implement: ``partitions`` and ``latest``, or ``snapshot``; ``open``; ``next_tuple`` or ``next_batch``. If offsets
+    do not begin at 0, ``earliest``, too.
 
-    Partitions are named by str. Offsets are ints of at least 0 and may have gaps; a range is [start, end).
     One instance on the driver tells what there is: ``partitions``, ``earliest`` and ``latest``, or ``snapshot`` for
     all at once. Instances in the tasks read: ``open`` gives them one range after another, and ``next_tuple`` or
     ``next_batch`` reads it. ``initialize`` is called first in both places; ``context["place"]`` is "driver" or "task".
+
+    Partitions are named by str. Offsets are ints of at least 0 and may have gaps; a range is [start, end).
 
     Trap: the same range must give the same tuples whenever it is read, in any process: Spark replays ranges after a
     failure. If it does, and the sink is idempotent or transactional, every row arrives exactly once.

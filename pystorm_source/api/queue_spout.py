@@ -20,6 +20,7 @@ class QueueSpout(Spout):
     """A queue that delivers a message again until it is acknowledged: SQS, Pub/Sub, AMQP, a consumer group of Redis.
 
     To implement: ``receive`` and ``acknowledge``. ``extend`` and ``release``, if the queue has such calls.
+    One Spark task calls them.
 
     It needs a journal (option ``journal.path``). Messages are acknowledged as soon as their rows are in it. The journal
     also remembers their keys. If the process dies in between and a message is delivered again, it is acknowledged and

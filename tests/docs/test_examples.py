@@ -27,7 +27,7 @@ from testbed.mosquitto_server import mosquitto_binary, mosquitto_server
 from testbed.nats_server import nats_server
 from testbed.sqs_server import CREDENTIALS, sqs_server
 from tests.channel.reports.made_reports import wait_until
-from tests.docs.pages import ROOT, Block, blocks, pages
+from tests.docs.pages import LESSONS, ROOT, Block, blocks, pages
 from tests.docs.postgres_server import killable_postgres
 from tests.missing import missing
 from tests.source.pages import pages as rest_pages
@@ -662,6 +662,7 @@ def test_every_python_block_belongs_to_a_test():
         "COOKBOOK.md",  # test_cookbook, test_connect_recipes
     }
     tested |= {"OBSERVING.md", "METRICS.md", "KAFKA.md", "TUNING.md", "FAQ.md"}  # tests/spouts/kafka/test_formats
+    tested |= {lesson.name for lesson in LESSONS}  # test_lessons
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_a_lesson_prints_what_it_shows(lesson, spark, tmp_path, monkeypatch):
             for waiting, until in WAITING.items():
                 text = text.replace(waiting, until)
             with contextlib.redirect_stdout(printed):
-                exec(compile("\n" * (block.line - 1) + text, lesson.name, "exec"), names)
+                exec(compile("\n" * (block.line - 1) + text, lesson, "exec"), names)
         elif block.language == "text":
             found = printed.getvalue().strip()
             assert pattern(text).fullmatch(found), f"{lesson.name}:{block.line} shows\n{text}\nprinted:\n{found}"
@@ -60,7 +61,7 @@ def test_a_lesson_is_short(lesson):
 
 def test_each_lesson_leads_to_the_next():
     assert [lesson.name[0] for lesson in LESSONS] == list("12345678")
-    for lesson, following in zip(LESSONS, LESSONS[1:], strict=False):
+    for lesson, following in pairwise(LESSONS):
         end = lesson.read_text().rpartition("\n## ")[2]
         assert end.startswith("What you have seen\n")
         assert f"]({following.name})" in end, f"{lesson.name} does not end with a link to {following.name}"
