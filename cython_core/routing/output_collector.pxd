@@ -234,7 +234,7 @@ cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) ex
 
 
 cdef inline int send_rooted(PyObject *collector, PyObject *values, PyObject *tup_id) except -1:
-    # A spout's plain emit with an id, where its stream goes straight to one task at a time: 0 where it does not. Its one
+    # A spout's plain emit with an id, if its stream goes straight to one task at a time: 0 if it does not. Its one
     # tuple is the root's first edge. As `send_plain`, borrowed pointers.
     cdef PyObject *router = <PyObject *>(<OutputCollector>collector).default_router
     cdef object payload
