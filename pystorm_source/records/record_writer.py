@@ -3,9 +3,10 @@
 import errno
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_file import Begin, End, batch_of, parsed
@@ -57,15 +58,17 @@ class RecordWriter:
         self._replace(line)
 
     def _replace(self, line: bytes) -> None:
-        """Replaces a file that has become too long by a shorter one."""
-        kept = [self._begin, *_newest(self.path.read_bytes().split(b"\n"), self._most_bytes // 2), line]
+        """Replaces a file that has become too long by a shorter one. Line by line: what a whole file takes in memory
+        once, the process keeps."""
         shorter = self.path.with_suffix(".new")
         with suppress(FileNotFoundError):
             shorter.unlink()  # left by a process that was killed
         file = os.open(shorter, _OWN | os.O_EXCL, 0o600)
         try:
-            with os.fdopen(file, "wb") as stream:
-                stream.write(b"".join(kept))
+            with os.fdopen(file, "wb") as stream, self.path.open("rb") as old:
+                stream.write(self._begin)
+                stream.writelines(_newest(old, self._most_bytes // 2))
+                stream.write(line)
             shorter.replace(self.path)
         except OSError:
             with suppress(OSError):
@@ -73,20 +76,24 @@ class RecordWriter:
             raise
 
 
-def _newest(lines: Iterable[bytes], most_bytes: int) -> list[bytes]:
+def _newest(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
     """The last line of each of the last micro-batches, as many as fit."""
-    last = {}
-    for line in lines:
-        found = parsed(line)
-        if isinstance(found, PystormProgress):
-            last[batch_of(found)] = line + b"\n"
-    kept: list[bytes] = []
-    for line in reversed(last.values()):
-        most_bytes -= len(line)
+    places: dict[object, tuple[int, int]] = {}  # batch → begin and length of its last line
+    at = 0
+    for line in file:
+        found = parsed(line[:-1])
+        if isinstance(found, PystormProgress) and line.endswith(b"\n"):
+            places[batch_of(found)] = at, len(line)
+        at += len(line)
+    kept: list[tuple[int, int]] = []
+    for place in reversed(places.values()):
+        most_bytes -= place[1]
         if most_bytes < 0:
             break
-        kept.append(line)
-    return kept[::-1]
+        kept.append(place)
+    for begin, length in reversed(kept):
+        file.seek(begin)
+        yield file.read(length)
 
 
 def _line(mark: Begin | End) -> bytes:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import pytest
 
@@ -107,6 +108,23 @@ def test_a_file_stays_below_its_size_and_keeps_the_newest(tmp_path):
     assert run.begin == BEGIN
     assert kept == list(range(kept[0], 200)) and len(kept) > 3
     assert os.listdir(tmp_path) == [writer.path.name]
+
+
+def test_replacing_a_file_takes_little_memory(tmp_path):
+    most = 2_000_000
+    writer = RecordWriter(tmp_path, BEGIN, most_bytes=most)
+    size, batch = 0, 0
+    tracemalloc.start()
+    try:
+        while size <= (now := writer.path.stat().st_size if batch else 0):
+            size, batch = now, batch + 1
+            writer.write(progress(batch))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size > most * 0.9
+    assert peak < most / 4
+    assert [record.topology.batch for record in read(writer).records][-1] == batch
 
 
 def test_lines_that_were_replaced_go_first(tmp_path):
