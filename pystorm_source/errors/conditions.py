@@ -96,234 +96,222 @@ class Condition(NamedTuple):
 CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_ERROR": Condition(
         "PystormError",
-        "Your own error class derives from `PystormError` or `UsageError` and names no code.",
-        "Read the message; or derive the class from `WorldError`, if something outside is the cause.",
+        "Your own error class derives from `PystormError` or `UsageError` without a code.",
+        "Read the message; derive the class from `WorldError` if the cause is outside.",
     ),
     "PYSTORM_INTERNAL_ERROR": Condition(
         "InternalError",
         "A bug in this package.",
-        "Report it with the whole message and the traceback.",
+        "Report the whole message and the traceback.",
     ),
     "PYSTORM_INVALID_ARGUMENT": Condition(
         "UsageError",
-        "An argument of a call or a declaration has another type than it must have (`ArgumentTypeError`), a value that "
-        "makes no sense, or names a stream, component or store that is not there.",
-        "Give what the message asks for: often a list of names, a spec, or a topology's class instead of an object of "
-        "it; look at the order of the arguments.",
+        "An argument has the wrong type (`ArgumentTypeError`) or value, or names an unknown stream, component or "
+        "store.",
+        "Give what the message asks for, such as a list of names, a spec, or a class instead of an object.",
     ),
     "PYSTORM_NOT_SUPPORTED": Condition(
         "UsageError",
-        "A name of streamparse's that this package does not have, or that can be imported and needs Storm or Java.",
+        "This package lacks this name of streamparse's, or it needs Storm or Java.",
         "Take what the message names instead (`docs/MIGRATING.md`).",
     ),
     "PYSTORM_INVALID_OPTION": Condition(
         "OptionError",
-        "The value of an option, offsets among them, or what the file that it names holds, has the wrong form or type, "
-        "is out of bounds, or names a file, folder, partition or offset that is not there.",
-        "Give a value as the message describes it; `docs/OPTIONS.md` has type, bounds and default of each option. "
-        "Driver and executors need the same path; a glob may match later.",
+        "An option, or the file that it names, has the wrong form or type, is out of bounds, or names a file, "
+        "partition or offset that does not exist.",
+        "Correct the value (`docs/OPTIONS.md`); paths must be the same on driver and executors.",
     ),
     "PYSTORM_UNKNOWN_OPTION": Condition(
         "OptionError",
-        "No table has an option of that key: it is misspelled, or belongs to a spout that the topology does not have.",
-        "Take the key that the message proposes; put your own keys into option `config` or `Topology.config`.",
+        "The key is misspelled, or belongs to a spout that the topology does not have.",
+        "Take the key that the message proposes; put your own into `config` or `Topology.config`.",
     ),
     "PYSTORM_MISSING_OPTION": Condition(
         "OptionError",
-        "An option that has no default is not given, or the topology has several streams and no option says which is "
-        "read.",
+        "A needed option is missing, or no option says which of several streams to read.",
         "Set the option that the message names.",
     ),
     "PYSTORM_OPTIONS_CONFLICT": Condition(
         "OptionError",
-        "Two options do not go together; an option is given that only another value of a second one allows; or it is "
-        "for another kind of read: for `spark.read` and not a stream, or for Kafka's Java client, while this source "
-        "reads by librdkafka.",
-        "Leave the option out, or change the one that the message names (`docs/KAFKA.md`).",
+        "Two options exclude each other, or one is for `spark.read` or Kafka's Java client.",
+        "Leave it out, or change the option that the message names (`docs/KAFKA.md`).",
     ),
     "PYSTORM_NOT_WRITABLE": Condition(
         "OptionError",
         "A file or folder that an option names cannot be written.",
-        "Name a folder that is there and where the process may write; for logs, on every worker.",
+        "Name an existing folder where the process may write; for logs, on every worker.",
     ),
     "PYSTORM_SPOUT_WITHOUT_OFFSETS": Condition(
         "OptionError",
-        "A spout has no offsets, and Spark could not replay its tuples after a failed task.",
-        "Set option `journal.path`, write a `PartitionedSpout`, or, if it is neither a `CursorSpout` nor a "
-        "`QueueSpout`, accept the loss: `delivery.guarantee=best-effort`.",
+        "A spout has no offsets, so Spark could not replay its tuples after a failed task.",
+        "Set `journal.path`, write a `PartitionedSpout`, or, if the spout is no `CursorSpout` or `QueueSpout`, accept "
+        "the loss: `delivery.guarantee=best-effort`.",
     ),
     "PYSTORM_NAME_NOT_FOUND": Condition(
         "OptionError",
-        "There is no module of the name that an option gives, or it has no topology, class or function of that name.",
-        "Correct the name, or take one that the message lists; install the module where the driver and the executors "
-        "run; of a notebook's class give the class itself: `read_stream(spark, Words)`.",
+        "An option names a module, topology, class or function that does not exist.",
+        "Correct the name, install the module on driver and executors, or pass a notebook's class: "
+        "`read_stream(spark, Words)`.",
     ),
     "PYSTORM_IMPORT_FAILED": Condition(
         "OptionError",
         "A module that an option names raises an exception while it is imported.",
-        "Mend the line of it that the message names.",
+        "Correct the line that the message names.",
     ),
     "PYSTORM_PACKAGE_MISSING": Condition(
         "PystormError",
-        "A Python package or a Java that is needed is not installed, or an executor does not have a module that the "
-        "driver has.",
-        "Install it on the driver and on every executor, or ship it with `--py-files` or `--archives` "
-        "(`docs/DEPLOY.md`); set `JAVA_HOME` if there are several.",
+        "A Python package or Java is not installed, or an executor lacks a module that the driver has.",
+        "Install it on driver and executors, or ship it with `--py-files` or `--archives` (`docs/DEPLOY.md`); set "
+        "`JAVA_HOME` if there are several Javas.",
     ),
     "PYSTORM_PACKAGE_IN_THE_WAY": Condition(
         "UsageError",
-        "The real streamparse or pystorm is installed, and `compat.install()` would give its name to this package.",
-        "Uninstall it, or import from `pystorm_source` and leave `install()` out.",
+        "The real streamparse or pystorm is installed, and `compat.install()` would take its name.",
+        "Uninstall it, or import from `pystorm_source` without `install()`.",
     ),
     "PYSTORM_CODE_DIFFERS": Condition(
         "UsageError",
-        "Driver and executor have different code of the same topology, or different versions of pystorm-source.",
-        "Install the same version on both, and restart the application, so that all processes load the same code.",
+        "Driver and executor have different code of a topology or versions of pystorm-source.",
+        "Install the same version on both, and restart the application.",
     ),
     "PYSTORM_COMPILED_FOR_ANOTHER_VERSION": Condition(
         "ImportError",
-        "A module of compiled components was built against another version of pystorm-source than the installed one.",
+        "A module of compiled components was built for another version of pystorm-source.",
         "Build it again with the installed version (`pip install --no-build-isolation --no-deps --force-reinstall .`).",
     ),
     "PYSTORM_CANNOT_PICKLE": Condition(
         "TopologyError",
-        "Something that belongs to a topology cannot be pickled, hence cannot travel to Spark's tasks.",
+        "A part of a topology cannot be pickled, so it cannot travel to Spark's tasks.",
         "Open connections, files and locks in `initialize()`, which runs in the task.",
     ),
     "PYSTORM_INVALID_TOPOLOGY": Condition(
         "UsageError",
-        "The topology cannot run as it is declared: a grouping, a join's keys, a stream, or what leaves it.",
+        "The topology cannot run as declared: a grouping, a join's keys, a stream, or what leaves it.",
         "Change the declaration as the message says.",
     ),
     "PYSTORM_INVALID_COMPONENT": Condition(
         "UsageError",
-        "A spout or bolt lacks a method, or has one of the wrong kind; a method was called that a subclass has to "
-        "define; or one, such as `snapshot()` or `split()`, returned something that makes no sense.",
-        "Define the method that the message names, as plain `def`, or `async def` in an `AsyncBolt`, and return what "
-        "the message describes (`docs/WRITING_A_SPOUT.md`).",
+        "A component lacks a method, has one of the wrong kind, or returned a wrong value, such as from `snapshot()` "
+        "or `split()`.",
+        "Define the method as `def`, or `async def` in an `AsyncBolt`, and return what the message describes "
+        "(`docs/WRITING_A_SPOUT.md`).",
     ),
     "PYSTORM_SPOUTS_NEVER_MEET": Condition(
         "TopologyError",
         "A bolt groups tuples of several spouts together, but a Spark task reads one spout.",
-        "Read it with `scope='cluster'`, make a topology of each spout and join in Spark, or set "
-        "`topology.spouts.independent=true`.",
+        "Read with `scope='cluster'`, join in Spark, or set `topology.spouts.independent=true`.",
     ),
     "PYSTORM_CANNOT_BE_CUT": Condition(
         "TopologyError",
-        "`scope='cluster'` cuts a topology where a grouping must hold across tasks, and something in it has no meaning "
+        "`scope='cluster'` cuts a topology where groupings hold across tasks, and something in it has no meaning "
         "across a cut.",
         "Change what the message names, or use `scope='task'` (`docs/STAGES.md`).",
     ),
     "PYSTORM_CONTRACT_BROKEN": Condition(
         "ContractBroken",
-        "A spout or bolt breaks a law that the engine relies on; `verify_spout` or `verify_bolt` found it.",
-        "Change the component as the message says; its attribute `law` names the law.",
+        "`verify_spout` or `verify_bolt` found that a component breaks a law of the engine.",
+        "Change the component as the message says; the error's `law` names the law.",
     ),
     "PYSTORM_TOPOLOGY_DOES_NOT_END": Condition(
         "TopologyTimeoutError",
-        "`run_topology` took longer than its `timeout`: a spout goes on, a cycle, or a call.",
-        "Mend what the message names as running; or give a longer `timeout`.",
+        "`run_topology` exceeded its `timeout`: a spout, a cycle or a call goes on.",
+        "Correct what the message names as running, or raise `timeout`.",
     ),
     "PYSTORM_SCHEMA_MISMATCH": Condition(
         "UsageError",
-        "The columns that are asked for do not fit those that the topology's streams declare, or a spout's fields do "
-        "not fit its format.",
+        "The requested columns do not fit the topology's streams, or a spout's fields its format.",
         "Ask for declared columns and types, and cast in Spark; or change `outputs` or the fields.",
     ),
     "PYSTORM_INVALID_TYPE": Condition(
         "UsageError",
         "A field of a stream that becomes rows has no type, or one that cannot leave a topology.",
-        "Write it as Spark's SQL does: `outputs = ['word string', 'counts array<int>']`, or call `.schema(...)` on the "
+        "Write Spark SQL's types, `outputs = ['word string', 'counts array<int>']`, or call `.schema(...)` on the "
         "reader.",
     ),
     "PYSTORM_MALFORMED_RECORD": Condition(
         "SchemaError",
-        "A line of a file or a record of Kafka cannot be read as its format and the declared types say.",
+        "A line of a file or a Kafka record does not fit its format or the declared types.",
         "Correct the data, skip it by the option that the message names, or make it a dead letter.",
     ),
     "PYSTORM_CHECKPOINT_DAMAGED": Condition(
         "CheckpointError",
-        "An offset in the checkpoint was damaged or edited, or the checkpoint is an old copy: it ends before tuples "
-        "that the journal has deleted because they were finished.",
-        "Bring the files back from a newer copy, or start again with another `checkpointLocation` and, if there is "
-        "one, another journal (`docs/TROUBLESHOOTING.md`).",
+        "An offset in the checkpoint was damaged or edited, or the checkpoint is an old copy, whose next tuples the "
+        "journal has deleted.",
+        "Restore a newer copy, or use another `checkpointLocation` and another journal (`docs/TROUBLESHOOTING.md`).",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
         "PystormError",
-        "The checkpoint or the journal was written by another source, for other spouts, `par` or fields, with a "
-        "micro-batch that is not finished, or by a version of pystorm-source whose offsets this one does not read.",
-        "Run the old topology, or the old version, until its last micro-batch is done; give the spouts their old names "
-        "back; or give the query a new `checkpointLocation`.",
+        "The checkpoint or journal is of another source, other spouts, or another version's offsets; or `par` or "
+        "fields changed before a micro-batch finished.",
+        "Finish the last micro-batch with the old topology or version, restore the spouts' names, or use a new "
+        "`checkpointLocation`.",
     ),
     "PYSTORM_JOURNAL_UNREACHABLE": Condition(
         "WorldError",
         "The journal's folder cannot be read or written.",
-        "See that the driver and every executor may read, write, list and delete in `journal.path`.",
+        "Let the driver and every executor read, write, list and delete in `journal.path`.",
     ),
     "PYSTORM_ATTEMPT_SUPERSEDED": Condition(
         "WorldError",
         "Another attempt of the same Spark task was quicker.",
-        "Nothing: Spark takes no notice of this one, or tries again.",
+        "Do nothing: Spark ignores this attempt or tries again.",
     ),
     "PYSTORM_PERMITS_UNREACHABLE": Condition(
         "WorldError",
-        "A bolt takes permits of `topology.rate.limit`, and its task cannot reach the process on the driver, or the "
-        "Redis, that gives them.",
-        "Open the way by `feedback.host` and `feedback.port`, let a Redis give them (`topology.rate.limit.redis`), or "
-        "give each task a fixed share by `topology.rate.limit.tasks`.",
+        "A task cannot reach what gives permits of `topology.rate.limit`: a process on the driver, or a Redis.",
+        "Open the way by `feedback.host` and `feedback.port`, or set `topology.rate.limit.redis` or "
+        "`topology.rate.limit.tasks`.",
     ),
     "PYSTORM_DATA_LOST": Condition(
         "DataLossError",
-        "Data between two offsets is gone: a file was truncated, damaged or deleted, of the source or of the journal, "
-        "or records expired before they were read.",
-        "Bring it back from a copy; keep data for longer than the query lags; `failOnDataLoss=false` goes on without "
-        "it.",
+        "Data between two offsets is gone: a file of the source or journal was truncated, damaged or deleted, or "
+        "records expired unread.",
+        "Restore a copy, or continue without the data by `failOnDataLoss=false`; keep data for longer than the query "
+        "lags.",
     ),
     "PYSTORM_BATCH_BEHIND_STATE": Condition(
         "CheckpointError",
-        "A micro-batch wants to update a map state that a later micro-batch has written.",
-        "Give the state a new name if the checkpoint is new, or go on with the old checkpoint. One query writes it. A "
-        "late attempt needs no remedy if another one has finished its micro-batch.",
+        "A micro-batch would update a map state that a later micro-batch has written.",
+        "Give the state a new name for a new checkpoint, or continue with the old one; only one query may write it; a "
+        "late attempt of a finished micro-batch needs no remedy.",
     ),
     "PYSTORM_STATE_OF_ANOTHER_KIND": Condition(
         "UsageError",
-        "What the store has was written by another kind of map state, with another type of values, or by others.",
-        "Give the state a name that no other has, or open it the way it was written.",
+        "The store's content was written by another kind of map state, with another type of values, or by something "
+        "else.",
+        "Give the state a unique name, or open it as it was written.",
     ),
     "PYSTORM_STORE_UNREACHABLE": Condition(
         "WorldError",
         "The database of a map state does not answer, or refuses a statement.",
-        "See that it runs and what it allows; then start the query again: the micro-batch comes again.",
+        "Check the database and its permissions, and start the query again, which repeats the micro-batch.",
     ),
     "PYSTORM_EXTERNAL_FAILURE": Condition(
         "WorldError",
-        "Your spout or bolt raised `WorldError`, or a server has refused what a ready-made spout asked for: "
-        "something outside is missing, unreachable or not as it was declared.",
+        "Your component raised `WorldError`, or a server refused a ready-made spout's request.",
         "Read the message; trying again may help.",
     ),
     "PYSTORM_NO_PROCESSES": Condition(
         "WorldError",
-        "The system gives a Spark task no memory, files or process numbers for the processes of a bolt (`processes=`).",
+        "The system gives a Spark task no memory, files or process numbers for a bolt's `processes=`.",
         "Raise the limit that the message names, or lower `processes` (`docs/PROCESSES.md`).",
     ),
     "PYSTORM_FILE_UNREADABLE": Condition(
         "WorldError",
-        "A file or directory that is being read cannot be opened or unpacked, or is not mounted.",
-        "Mount it under the same path on every executor and let the process read it; repair or remove the file.",
+        "A file or directory cannot be opened or unpacked, or is not mounted.",
+        "Mount it at the same path on every executor, allow reading, or repair or remove the file.",
     ),
     "PYSTORM_KAFKA_UNREACHABLE": Condition(
         "WorldError",
-        "Kafka's brokers or the schema registry do not answer, a partition's leader gives nothing, or the registry "
-        "gives this client no schema.",
-        "See that they run, and that driver and executors reach `kafka.bootstrap.servers` and `schema.registry.url`; "
-        "set the registry's credentials, such as `schema.registry.basic.auth.user.info`.",
+        "Kafka's brokers, a partition's leader or the schema registry do not answer, or the registry gives no schema.",
+        "Check that driver and executors reach `kafka.bootstrap.servers` and `schema.registry.url`, and credentials "
+        "such as `schema.registry.basic.auth.user.info`.",
     ),
     "PYSTORM_KAFKA_REFUSES": Condition(
         "WorldError",
-        "Kafka refuses the client, the client does not trust the broker, or the function of `kafka.oauth_cb` gave no "
-        "token.",
-        "Look at the `kafka.security.*`, `kafka.sasl.*` and `kafka.ssl.*` options (`docs/KAFKA.md`), on the driver and "
-        "on every executor.",
+        "Kafka refuses the client, the client distrusts the broker, or `kafka.oauth_cb` gave no token.",
+        "Check the `kafka.security.*`, `kafka.sasl.*` and `kafka.ssl.*` options (`docs/KAFKA.md`) on driver and "
+        "executors.",
     ),
     "PYSTORM_KAFKA_TOPIC_NOT_FOUND": Condition(
         "WorldError",
@@ -332,39 +320,37 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_TUPLE_FAILED": Condition(
         "TupleFailed",
-        "A component raised an exception, for a tuple or in a call such as `initialize()`, or failed a tuple.",
-        "Mend the component, whose own traceback is the cause; or allow retries and dead letters.",
+        "A component raised an exception, also in a call such as `initialize()`, or failed a tuple.",
+        "Correct the component (its traceback is the cause), or allow retries and dead letters.",
     ),
     "PYSTORM_TUPLE_TIMED_OUT": Condition(
         "TupleFailed",
         "A tuple was neither acked nor failed within `topology.message.timeout.secs`.",
-        "Ack every tuple, make the slow component quicker, or raise the time-out.",
+        "Ack every tuple, speed up the slow component, or raise the time-out.",
     ),
     "PYSTORM_SPOUT_UNAVAILABLE": Condition(
         "TupleFailed",
-        "The source of a spout was busy for longer than `spout.unavailable.timeout`: each call raised `RetryLater`, or "
-        "what `topology.retry.on` calls worth a retry.",
-        "Bring the source back and start the query again, which goes on where it was; or raise the time-out.",
+        "For `spout.unavailable.timeout`, a spout's calls raised `RetryLater` or an exception that "
+        "`topology.retry.on` retries.",
+        "Restore the source and start the query again, which continues where it was; or raise the time-out.",
     ),
     "PYSTORM_NO_PROGRESS": Condition(
         "UsageError",
-        "There is no record: nothing in the query is of this package, or is counted; or, on Spark 4.0 and 4.1, the "
-        "record is not on this machine.",
-        "Give `progress` a query that reads or writes `format('pystorm')`, on the driver's machine. To count an "
-        "operator, write `apply(df, Topology, counts='name')`.",
+        "The query has or counts nothing of this package, or, on Spark 4.0 and 4.1, its record is on another machine.",
+        "Give `progress`, on the driver's machine, a query with `format('pystorm')`, or count an operator: `apply(df, "
+        "Topology, counts='name')`.",
     ),
     "PYSTORM_NO_STACKS": Condition(
         "UsageError",
-        "The tasks of a query cannot be asked what they do: the driver is on another machine or another user's, no "
-        "task has begun, the query has ended, or it has the option `feedback=off`.",
+        "Tasks cannot be asked: the driver is another machine's or user's, no task has begun, the query has ended, or "
+        "`feedback=off`.",
         "Run `pystorm-source ui --stacks` on the driver's machine as its user, while a micro-batch runs.",
     ),
     "PYSTORM_ROWS_RETURNED": Condition(
         "TypeError",
-        "A call of a component returned rows and emitted nothing. It is an error in a test and in "
-        "`pystorm-source run`; on Spark a warning in the log of the task, once. A coroutine that is returned or "
-        "called without await never runs, which is an error on Spark, too.",
-        "`self.emit([...])` for each row; `process()` returns nothing. Await a coroutine in an `AsyncBolt`.",
+        "A call returned rows and emitted nothing (on Spark, one warning per task), or a coroutine was not awaited "
+        "(on Spark an error, too).",
+        "Call `self.emit([...])` for each row; await coroutines in an `AsyncBolt`.",
     ),
     "PYSTORM_UNKNOWN_STREAM": Condition(
         "ValueError",
@@ -373,24 +359,23 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_UNKNOWN_FIELD": Condition(
         "ValueError",
-        "`tups.column(field)` in `process_many` names a field that a stream of the tuples does not have.",
-        "Name a field of that stream, or its place from 0 on; `tup.stream` tells the tuples of several streams apart.",
+        "`tups.column(field)` in `process_many` names a field that a tuple's stream does not have.",
+        "Name a field of that stream, or its place from 0 on.",
     ),
     "PYSTORM_EMIT_NOT_A_LIST": Condition(
         "TypeError",
-        "A component emits something else than a list or a tuple.",
+        "A component emits neither a list nor a tuple.",
         "`emit([value])`: one value for each field.",
     ),
     "PYSTORM_WRONG_NUMBER_OF_FIELDS": Condition(
         "ValueError",
-        "An emit has more or fewer values than its stream has fields, or the columns of an `emit_many`, or its "
-        "`tup_ids`, are not of the same length.",
-        "Emit a value for each field of `outputs` and for every row, `None` for what is unknown.",
+        "An emit does not have one value per field, or the columns or `tup_ids` of an `emit_many` differ in length.",
+        "Emit a value for each field and row, `None` for unknown ones.",
     ),
     "PYSTORM_VALUE_DOES_NOT_FIT": Condition(
         "RowError or TypeError",
-        "A value cannot be stored in a column of the declared type, or cannot be copied where a test asks for that.",
-        "Emit values of the types in `outputs`, or declare the types that the values have.",
+        "A value does not fit its column's declared type, or cannot be copied where a test asks for that.",
+        "Emit values of the types in `outputs`, or declare other types.",
     ),
     "PYSTORM_OFFSET_MISSING": Condition(
         "ValueError",
@@ -399,7 +384,7 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_OFFSET_OUT_OF_RANGE": Condition(
         "ValueError",
-        "A `PartitionedSpout` emits an offset that is not in the range that it was asked to read.",
+        "A `PartitionedSpout` emits an offset outside the range that it was asked to read.",
         "Return `False` from `next_tuple()` at the end of the range.",
     ),
     "PYSTORM_INVALID_ANCHOR": Condition(
@@ -409,39 +394,38 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_ANCHOR_CLOSED": Condition(
         "ValueError",
-        "An emit is anchored to a tuple that is acked, failed or given up; or an `AsyncBolt` does not await a "
-        "coroutine or task whose emits would be.",
-        "Emit first, then ack; await what an `AsyncBolt` starts; or emit with `anchors=[]`.",
+        "An emit is anchored to a tuple that is acked, failed or given up, or an `AsyncBolt` does not await a task "
+        "that would emit.",
+        "Emit before the ack, await what an `AsyncBolt` starts, or emit with `anchors=[]`.",
     ),
     "PYSTORM_EMIT_OUTSIDE_OF_RUN": Condition(
         "RuntimeError",
         "A component emits, acks or fails before `initialize()`, after `cleanup()`, or between two micro-batches.",
-        "Emit while the component is called; threads of a bolt hand their results to its next call.",
+        "Emit while the component is called; a bolt's threads must hand results to its next call.",
     ),
     "PYSTORM_INVALID_DIRECT_TASK": Condition(
         "ValueError or TypeError",
-        "An emit names a task on a stream that is not direct, none on one that is, or no id of a task.",
+        "An emit names a task on a stream that is not direct, none on a direct one, or no task id.",
         "Declare `Stream(..., direct=True)` and emit with `direct_task=` an id of `context['task->component']`.",
     ),
     "PYSTORM_VALUE_WITHOUT_HASH": Condition(
         "TypeError",
-        "A fields grouping selects a value of a type that has no hash that is equal in every process.",
+        "A fields grouping selects a value of a type whose hash differs between processes.",
         "Group by text, numbers, bytes, dates, or lists, dicts and dataclasses of these.",
     ),
     "PYSTORM_MESSAGE_ID_MISSING": Condition(
         "ValueError",
-        "A `ReliableSpout` emits without the id that its acks and fails come with.",
+        "A `ReliableSpout` emits without the id for its acks and fails.",
         "Call `emit(values, tup_id=...)` with your id.",
     ),
     "PYSTORM_TASK_IDS_UNKNOWN": Condition(
         "ValueError",
-        "An emit asks for its task ids, which are chosen later: behind a journal, or after earlier requests.",
-        "Leave `need_task_ids` out; or run without `journal.path`, or with `topology.async.ordered=false`.",
+        "An emit asks for task ids that are chosen later: behind a journal, or after earlier requests.",
+        "Leave out `need_task_ids`, `journal.path` or `topology.async.ordered=true`.",
     ),
     "PYSTORM_INVALID_RETURN_VALUE": Condition(
         "ValueError or TypeError",
-        "A method of a component, or `choose_tasks()` of a custom grouping, returned another value than the engine "
-        "needs.",
+        "A component's method, or a custom grouping's `choose_tasks()`, returned a wrong value.",
         "Return what the message asks for.",
     ),
 }

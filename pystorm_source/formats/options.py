@@ -12,25 +12,21 @@ from pystorm_source.types.arrow import arrow_type
 _Format = Annotated[
     Literal["", "bytes", "string", "json", "avro"],
     Meta(
-        description="Format of the bytes. string: UTF-8. json: a document per record. avro: after the id of its "
-        "schema, as Confluent's serializers write it. bytes: not decoded. Empty: string if the field is declared as "
-        "string, otherwise bytes."
+        description="string: UTF-8. json: a document per record. avro: as Confluent's serializers write it. "
+        "Empty: string if the field is declared as string, "
+        "otherwise bytes."
     ),
 ]
 _Schema = Annotated[
     str,
     Meta(
-        description="Type for json and avro if the topology does not declare the field, in Spark DDL: columns (id "
-        "bigint, item string) or a type (array<int>). Empty: the type of avro.reader.schema; without one, tuples hold "
-        "the decoded document, which cannot be a column."
+        description="Spark DDL type for json and avro fields without one. Empty: the type of avro.reader.schema, "
+        "otherwise decoded documents, which cannot be columns."
     ),
 ]
 _ReaderSchema = Annotated[
     str,
-    Meta(
-        description="avro: a JSON schema that every record is resolved to, by Avro's rules (defaults, aliases, "
-        "promotion). Empty: each record is read with the schema that it was written with."
-    ),
+    Meta(description="avro: JSON schema to resolve records to. Empty: each record's own."),
 ]
 
 _REGISTRY_DEFAULTS: dict[str, Any] = {"timeout": 10.0, "max.retries": 3, "retries.wait.ms": 500}
@@ -56,18 +52,15 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
     decode_errors: Annotated[
         Literal["dead-letter", "fail", "null", "drop"],
         Meta(
-            description="What happens to a record whose key or value cannot be decoded. dead-letter: "
-            "topology.dead.letter decides; by default the task fails and names the record, with stream it becomes a "
-            "row with its bytes. fail, drop: as in that option, no matter what it says. null: the field is null, and "
-            "the record stays. All such records are counted, and the first is logged."
+            description="Records that cannot be decoded. dead-letter: topology.dead.letter decides. fail, drop: "
+            "regardless of it. null: the field is null."
         ),
     ] = msgspec.field(name="decode.errors", default="dead-letter")
     registry_client: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="avro: properties of Confluent's client, with the prefix schema.registry.: "
-            "schema.registry.url, which is needed, basic.auth.user.info, ssl.ca.location, "
-            "ssl.certificate.location, bearer.auth.*, proxy, timeout (seconds), max.retries."
+            description="avro: Confluent's properties after schema.registry.: url (needed), basic.auth.user.info, "
+            "ssl.ca.location, ssl.certificate.location, bearer.auth.*, proxy, timeout (seconds), max.retries."
         ),
     ] = msgspec.field(name="schema.registry.*", default=None)
 

@@ -21,36 +21,33 @@ class JournalOptions(Options, frozen=True, kw_only=True):
     path: Annotated[
         str,
         Meta(
-            description="Where to journal the tuples of spouts without offsets, so that Spark can replay them: an "
-            "absolute path or a URI for pyarrow.fs (s3://, abfss://, gs://, file://) that means the same place to the "
-            "driver and every executor. Empty: such spouts need delivery.guarantee=best-effort."
+            description="Where spouts without offsets journal tuples: an absolute path or URI (s3://, abfss://, "
+            "gs://, file://) that driver and executors share. Empty: they need delivery.guarantee=best-effort."
         ),
     ] = msgspec.field(name="journal.path", default="")
     fsync: Annotated[
         Literal["micro-batch", "segment", "never"],
         Meta(
-            description="When to force the journal on a local or mounted path to disk: once per micro-batch, with "
-            "every segment as well, or never (then a crash of the machine may lose acked tuples). Objects in a store "
-            "are durable once written."
+            description="When to force a journal to disk, except in object stores. segment: after each segment, too. "
+            "never: a machine's crash can lose acked tuples."
         ),
     ] = msgspec.field(name="journal.fsync", default="micro-batch")
     segment_bytes: Annotated[
-        int, Meta(ge=1 << 12, le=1 << 40, description="Bytes after which a segment of the journal is finished.")
+        int, Meta(ge=1 << 12, le=1 << 40, description="Bytes after which a journal segment is finished.")
     ] = msgspec.field(name="journal.segment.bytes", default=64 << 20)
 
     readers: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Most Spark tasks that process what the last micro-batch has journaled, while one more task "
-            "polls and journals the next batch: one queue then feeds all cores, and rows arrive one micro-batch "
-            "later. Unset: one task polls, then processes, which keeps the order of the spout's tuples."
+            description="Most tasks that process the last micro-batch's journal while another one polls; rows arrive "
+            "one micro-batch later. Unset: one task does both, in the spout's order."
         ),
     ] = msgspec.field(name="journal.readers", default=None)
     group: Annotated[
         str,
         Meta(
-            description="Name or number of the group that may read and write a journal's files on a local or mounted "
-            "path, if driver and executors run as different users. Empty: only their owner."
+            description="Group, by name or number, that may use the journal's files, except in object stores. Empty: "
+            "only their owner."
         ),
     ] = msgspec.field(name="journal.group", default="")
 

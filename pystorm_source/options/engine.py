@@ -44,26 +44,23 @@ LOG_LEVELS = {
 
 
 PROGRESSIVE = "org.apache.storm.policy.WaitStrategyProgressive"
-_STORMS_WAITS = "WaitStrategyProgressive, WaitStrategyPark (with or without org.apache.storm.policy.)"
-_OWN_WAIT = "or your own class, as module:Class, with prepare(conf, situation) and idle(idle_counter)."
 _ParkMicros = Annotated[
-    int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of one wait; 0: no wait.")
+    int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of a wait; 0: none.")
 ]
 _Level1Count = Annotated[
     int,
-    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: number of waits that end at once, before level 2."),
+    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: waits that end at once."),
 ]
 _Level2Count = Annotated[
     int,
     Meta(
         ge=0,
         le=1 << 31,
-        description="WaitStrategyProgressive: number of shortest possible waits before level 3. Ignored for bolts and "
-        "back-pressure, which a tuple or free room wakes.",
+        description="WaitStrategyProgressive: shortest waits; only for spouts.",
     ),
 ]
 _Level3Millis = Annotated[
-    int, Meta(ge=0, le=60_000, description="WaitStrategyProgressive: milliseconds of each wait of level 3.")
+    int, Meta(ge=0, le=60_000, description="WaitStrategyProgressive: milliseconds of further waits.")
 ]
 
 
@@ -120,15 +117,15 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     scheduler: Annotated[
         Literal["inline", "threads"],
         Meta(
-            description="inline: one thread runs all executors in turn. threads: a thread per executor, for bolts "
-            "that release the interpreter's lock (I/O, numpy, Arrow)."
+            description="inline: one thread runs all executors. threads: one thread each, for bolts that release the "
+            "GIL (I/O, numpy, Arrow)."
         ),
     ] = msgspec.field(name="topology.scheduler", default="inline")
     stage_partitions: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 20)] | None,
         Meta(
-            description="scope='cluster': Spark tasks of each stage after a cut. Unset: the cores of the cluster "
-            "(spark.default.parallelism); over Spark Connect, spark.sql.shuffle.partitions."
+            description="scope='cluster': Spark tasks per stage after a cut. Unset: spark.default.parallelism; on "
+            "Spark Connect, spark.sql.shuffle.partitions."
         ),
     ] = msgspec.field(name="topology.stage.partitions", default=None)
     state_buckets: Annotated[
@@ -136,9 +133,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 20,
-            description="Number of buckets that hold the keys of a StatefulBolt in Spark's state store; a task has "
-            "several. Fixed with the first micro-batch of a checkpoint. Too few: tasks wait for the one with most "
-            "keys; too many: each costs a call.",
+            description="Buckets for the keys of a StatefulBolt, fixed by a checkpoint's first micro-batch. Too few: "
+            "tasks wait for the fullest. Too many: each costs a call.",
         ),
     ] = msgspec.field(name="topology.state.buckets", default=64)
     receive_buffer_size: Annotated[
@@ -146,8 +142,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=2,
             le=1 << 24,
-            description="Tuples that a bolt task's receive queue holds, rounded up to a power of two. Storm: 32768; "
-            "lower here, because short queues stay in the processor's cache and throttle the spout sooner.",
+            description="Tuples in a bolt task's receive queue, rounded up to a power of two. Storm: 32768.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.size", default=1024)
     receive_buffer_bytes: Annotated[
@@ -155,8 +150,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 40,
-            description="Most bytes of Arrow batches that wait for a bolt task; a larger batch waits by itself. If "
-            "several wait, topology.executor.receive.buffer.size bounds their rows, too.",
+            description="Most bytes of Arrow batches that wait for a bolt task; a larger batch waits by itself.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.bytes", default=64 << 20)
     producer_batch_size: Annotated[
@@ -164,63 +158,54 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 23,
-            description="Tuples that a producer publishes to a queue at once, at most half the queue (the default "
-            "adapts to it). 1: no batching. Storm: 1; higher here, because batches end with the component's turn and "
-            "delay no tuple for long.",
+            description="Tuples that a producer publishes at once, at most half the queue. 1: no batching, as in "
+            "Storm.",
         ),
     ] = msgspec.field(name="topology.producer.batch.size", default=100)
     acker_executors: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="0: tuples are not tracked: ack is called in the emit, fail is never called, and nothing "
-            "times out. Any other number, or unset: the worker's acker tracks all tuples with an id."
+            description="0: no tracking: ack is called in the emit, fail never, and nothing times out. Otherwise, "
+            "tuples with an id are tracked."
         ),
     ] = msgspec.field(name="topology.acker.executors", default=None)
     message_timeout_secs: Annotated[
         Annotated[float, Meta(gt=0, le=1e8)] | None,
         Meta(
-            description="Seconds, fractions allowed, after which a spout's tuple fails if it is not fully processed. "
-            "They count from the last time that a bolt got a tuple of its tree, so time in queues does not count. "
-            "Bolt.reset_timeout restarts them. null: never.",
+            description="A spout's tuple fails this many seconds after a bolt last got a tuple of its tree; time in "
+            "queues does not count. null: never.",
         ),
     ] = msgspec.field(name="topology.message.timeout.secs", default=30.0)
     enable_message_timeouts: Annotated[
         bool,
-        Meta(description="false: no tuple times out, and a micro-batch does not wait for tuples that are never acked."),
+        Meta(description="false: no tuple times out, and micro-batches do not wait for tuples never acked."),
     ] = msgspec.field(name="topology.enable.message.timeouts", default=True)
     message_timeout_by_progress: Annotated[
         bool,
-        Meta(
-            description="true: the time-out of a spout's tuple restarts whenever a tuple of its tree is acked "
-            "(STORM-2359)."
-        ),
+        Meta(description="true: each ack in a tuple's tree restarts its time-out (STORM-2359)."),
     ] = msgspec.field(name="topology.message.timeout.by.progress", default=False)
     max_spout_pending: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Most tuples of a spout task without a verdict; at that number, the spout is not called. "
-            "Unset: any number, up to a million tuples ahead of the oldest one."
+            description="Most pending tuples of a spout task; at that number, it is not called. Unset: up to a "
+            "million ahead of the oldest."
         ),
     ] = msgspec.field(name="topology.max.spout.pending", default=None)
     producer_batch_dynamic: Annotated[
         bool,
-        Meta(
-            description="true: the batch size grows by one with each full batch, up to topology.producer.batch.size, "
-            "and is halved with each batch that is published before it is full."
-        ),
+        Meta(description="true: the batch size adapts, up to topology.producer.batch.size."),
     ] = msgspec.field(name="topology.producer.batch.dynamic", default=False)
     flush_interval_millis: Annotated[
         int,
         Meta(
             ge=0,
             le=60_000,
-            description="Scheduler threads: milliseconds after which batches are published even if they are not full; "
-            "0: only at the end of a turn. Off if batches hold one tuple.",
+            description="With threads: milliseconds until a partial batch is published; 0: only at a turn's end.",
         ),
     ] = msgspec.field(name="topology.batch.flush.interval.millis", default=1)
     spout_recvq_skips: Annotated[
         int,
-        Meta(ge=0, le=1 << 31, description="Turns of a spout between two checks for acks and fails."),
+        Meta(ge=0, le=1 << 31, description="Turns of a spout between checks for acks and fails."),
     ] = msgspec.field(name="topology.spout.recvq.skips", default=3)
 
     max_spout_retries: Annotated[
@@ -228,8 +213,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=1 << 31,
-            description="How often a failed or timed-out tuple of a PartitionedSpout is emitted again before it "
-            "becomes a dead letter; 0: never. A ReliableSpout uses its max_fails instead.",
+            description="Retries of a tuple of a PartitionedSpout before it becomes a dead letter. A ReliableSpout "
+            "uses its max_fails.",
         ),
     ] = msgspec.field(name="topology.max.spout.retries", default=3)
     spout_retry_backoff_millis: Annotated[
@@ -237,52 +222,46 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="Milliseconds before a failed tuple of a PartitionedSpout is emitted again, doubled with each "
-            "further fail, up to a minute. 0: at once.",
+            description="Milliseconds before a tuple of a PartitionedSpout is retried, doubled with each failure, up "
+            "to a minute.",
         ),
     ] = msgspec.field(name="topology.spout.retry.backoff.millis", default=0)
     retry_on: Annotated[
         dict[str, Any] | str,
         Meta(
-            description="Which exceptions of bolts, and of spouts on the driver, are worth a retry: a JSON object of "
-            'class names, bare or dotted, such as {"TimeoutError": "retry", "ValueError": "never", '
-            '"aiohttp.ClientResponseError": "retry"}. Subclasses count; the most specific class decides. retry: the '
-            "tuple fails and is emitted again, regardless of exit_on_exception. never: it is a dead letter after one "
-            "attempt. Others: as without this option. On the driver, retry means that the spout's call is repeated "
-            "(spout.unavailable.timeout). For a topology, or in the config of one component."
+            description='JSON object of exception classes, such as {"TimeoutError": "retry", "ValueError": "never"}. '
+            "retry: the tuple is emitted again, even with exit_on_exception; on the driver, the spout's call is "
+            "repeated. never: a dead letter after one attempt. Also in a component's config."
         ),
     ] = msgspec.field(name="topology.retry.on", default="")
     spout_poll_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=1e8)] | None,
         Meta(
-            description="Seconds, fractions allowed, between two polls of a PartitionedSpout by the driver: the "
-            "longest delay until it sees new rows. 0: with each trigger, up to 100 times a second while a query is "
-            "idle. Unset: the spout's poll_seconds, by default 1. For a topology, or in the config of one spout."
+            description="Seconds between the driver's polls of a PartitionedSpout. 0: at each trigger, up to 100 "
+            "times a second. Unset: the spout's poll_seconds, by default 1."
         ),
     ] = msgspec.field(name="spout.poll.seconds", default=None)
     spout_unavailable_timeout: Annotated[
         str,
         Meta(
-            description="How long a source may be unavailable before the query ends: a number with ms, s, m, h or d. "
-            "It is unavailable while calls of its spout raise RetryLater or, on the driver, exceptions that "
-            "topology.retry.on retries. For a topology, or in the config of one spout."
+            description="How long (ms, s, m, h, d) a source may be unavailable before the query ends: its calls raise "
+            "RetryLater or, on the driver, what topology.retry.on retries."
         ),
     ] = msgspec.field(name="spout.unavailable.timeout", default="10m")
     dead_letter: Annotated[
         Literal["fail", "stream", "drop"],
         Meta(
-            description="What happens to a tuple that still fails after its last retry. fail: the Spark task fails "
-            "and names it. stream: it becomes a row of the spout's stream __dead_letter. drop: it is counted, with "
-            "one warning."
+            description="After a tuple's last retry. fail: the Spark task fails and names it. stream: it becomes a "
+            "row of the spout's stream __dead_letter. drop: it is counted."
         ),
     ] = msgspec.field(name="topology.dead.letter", default="fail")
 
     spout_wait_strategy: Annotated[
         str,
         Meta(
-            description=f"How a spout waits if it has nothing to emit: {_STORMS_WAITS}, {_OWN_WAIT} A spout that has "
-            "been idle for long waits a hundredth of that time, up to 10 ms. With one thread, the topology's strategy "
-            "is used."
+            description="How a spout waits with nothing to emit: WaitStrategyProgressive, WaitStrategyPark, or your "
+            "module:Class with prepare(conf, situation) and idle(idle_counter). With one thread, only the topology's "
+            "counts."
         ),
     ] = msgspec.field(name="topology.spout.wait.strategy", default=PROGRESSIVE)
     spout_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.spout.wait.park.microsec", default=100)
@@ -297,11 +276,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     )
     bolt_wait_strategy: Annotated[
         str,
-        Meta(
-            description=f"How a bolt waits if its queue is empty: {_STORMS_WAITS}, {_OWN_WAIT} A tuple ends the wait, "
-            "so Storm's two strategies sleep at once instead of polling, for growing times of up to 100 ms. A tuple "
-            "does not end the wait of your own class."
-        ),
+        Meta(description="How a bolt waits at an empty queue. A tuple ends the wait, unless the class is yours."),
     ] = msgspec.field(name="topology.bolt.wait.strategy", default=PROGRESSIVE)
     bolt_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.bolt.wait.park.microsec", default=100)
     bolt_wait_level1_count: _Level1Count = msgspec.field(name="topology.bolt.wait.progressive.level1.count", default=1)
@@ -313,10 +288,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     )
     backpressure_wait_strategy: Annotated[
         str,
-        Meta(
-            description=f"How a producer waits if its destination is full: {_STORMS_WAITS}, {_OWN_WAIT} Free room "
-            "ends the wait."
-        ),
+        Meta(description="How a producer waits at a full queue. Free room ends the wait."),
     ] = msgspec.field(name="topology.backpressure.wait.strategy", default=PROGRESSIVE)
     backpressure_wait_park_microsec: _ParkMicros = msgspec.field(
         name="topology.backpressure.wait.park.microsec", default=100
@@ -331,88 +303,75 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         name="topology.backpressure.wait.progressive.level3.sleep.millis", default=1
     )
 
-    debug: Annotated[bool, Meta(description="true: sets Component.debug, and components log at level DEBUG.")] = (
-        msgspec.field(name="topology.debug", default=False)
+    debug: Annotated[bool, Meta(description="true: sets Component.debug and logs at level DEBUG.")] = msgspec.field(
+        name="topology.debug", default=False
     )
-    name: Annotated[str, Meta(description="Name of the topology in logs and errors; empty: the class's name.")] = (
-        msgspec.field(name="topology.name", default="")
+    name: Annotated[str, Meta(description="Name in logs and errors; empty: the class's name.")] = msgspec.field(
+        name="topology.name", default=""
     )
 
     tick_frequency: Annotated[
         Annotated[float, Meta(ge=0)] | None,
         Meta(
-            description="Seconds between the tick tuples of a bolt, fractions allowed, down to a millisecond; unset "
-            "or 0: only the final tick of a range. A component's own config wins."
+            description="Seconds between a bolt's tick tuples, down to a millisecond. Unset or 0: only a range's "
+            "final tick. A component's config wins."
         ),
     ] = msgspec.field(name="topology.tick.tuple.freq.secs", default=None)
     async_max_pending: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 24)] | Literal["adaptive"],
         Meta(
-            description="Most requests that a task of an AsyncBolt runs at a time. At the limit it takes no more "
-            "tuples, its queue fills and producers wait. adaptive: found from response times and refusals, 10,000 at "
-            "most.",
+            description="Most concurrent requests of a task; at the limit, producers wait. adaptive: found from "
+            "response times and refusals, up to 10,000.",
         ),
     ] = msgspec.field(name="topology.async.max.pending", default=1000)
     async_request_timeout: Annotated[
         float,
         Meta(
             ge=0,
-            description="Seconds that a request of an AsyncBolt may take, fractions allowed, before its tuple fails "
-            "and its coroutine is cancelled; 0: no limit.",
+            description="Seconds until a request of an AsyncBolt is cancelled and its tuple fails; 0: no limit.",
         ),
     ] = msgspec.field(name="topology.async.request.timeout.secs", default=30.0)
     async_ordered: Annotated[
         bool,
-        Meta(
-            description="true: an AsyncBolt's emits leave in the order of its tuples, no matter how long each request "
-            "takes."
-        ),
+        Meta(description="true: an AsyncBolt's emits leave in the order of its tuples."),
     ] = msgspec.field(name="topology.async.ordered", default=False)
     async_loop: Annotated[
         Literal["auto", "asyncio", "uvloop"],
-        Meta(
-            description="The event loop of AsyncBolts: uvloop, which must be installed; asyncio; or auto: uvloop if "
-            "it is installed."
-        ),
+        Meta(description="auto: uvloop if it is installed, otherwise asyncio."),
     ] = msgspec.field(name="topology.async.loop", default="auto")
     rate_limit: Annotated[
         dict[str, Any] | str,
         Meta(
-            description="How often all tasks of the query together may call a service: a JSON object of names and "
-            'rates, such as {"api": "100/s", "mail": "30/m"}: a number of calls per s, m, h or d, or per several of '
-            "them (500/10s). Bolts take a permit by Bolt.limit(name). Tasks get permits from a process on the driver, "
-            "or from a Redis."
+            description='How often all tasks together may call a service, as JSON: {"api": "100/s", "mail": '
+            '"500/10s"}, per s, m, h or d. Bolts take permits by Bolt.limit(name).'
         ),
     ] = msgspec.field(name="topology.rate.limit", default="")
     bolt_limits: Annotated[
         str,
         Meta(
-            description="Names from topology.rate.limit, separated by commas: each call of a bolt's process, "
-            "process_batch or process_join takes a permit of each. Set it for a bolt, by spec(limits=[…])."
+            description="Comma-separated limits: each call of process, process_batch or process_join takes a permit "
+            "of each. Set it by spec(limits=[…])."
         ),
     ] = msgspec.field(name="topology.bolt.limits", default="")
     rate_limit_tasks: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 20)] | None,
         Meta(
-            description="Divides each limit into this many fixed shares, one per task, so that tasks ask no other "
-            "process. Give the most tasks that run at a time: with more, the limit is exceeded; with fewer, it is not "
-            "used up. Sinks, batch reads, feedback=off and Spark Connect need this or topology.rate.limit.redis."
+            description="Fixed shares of each limit: give the most tasks that run at a time; more exceed the limit. "
+            "Sinks, batch reads, feedback=off and Spark Connect need this or topology.rate.limit.redis."
         ),
     ] = msgspec.field(name="topology.rate.limit.tasks", default=None)
     rate_limit_redis: Annotated[
         str,
         Meta(
-            description="A Redis that gives permits to tasks of every kind, such as redis://:password@host:6379/0 "
-            "(rediss:// for TLS): all queries that name a limit at the same Redis share it. Not together with "
-            "topology.rate.limit.tasks."
+            description="Redis that issues permits: redis://:password@host:6379/0 (rediss:// for TLS); queries share "
+            "limits of the same name there. Not with topology.rate.limit.tasks."
         ),
     ] = msgspec.field(name="topology.rate.limit.redis", default="")
     rate_limit_redis_prefix: Annotated[
         str,
         Meta(
             min_length=1,
-            description="Prefix of the keys in that Redis: the limit api has the keys PREFIX:{api} and "
-            "PREFIX:{api}:tasks. Queries with different prefixes share nothing.",
+            description="Key prefix in that Redis; queries with different prefixes share nothing.",
         ),
     ] = msgspec.field(name="topology.rate.limit.redis.prefix", default="pystorm:limit")
     breaker_percent: Annotated[
@@ -420,8 +379,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=100,
-            description="Share of failed calls within a limit, in percent, at which calls pause: over the last "
-            "second, and at least ten calls. Then one call probes whether the service works again. 0: never.",
+            description="Percentage of failed calls (over the last second and at least ten calls) that pauses calls; "
+            "one call then probes the service. 0: never.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.percent", default=50)
     breaker_pause_secs: Annotated[
@@ -429,64 +388,54 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             gt=0,
             le=3600,
-            description="Seconds of the first pause when calls of a service fail. The pause doubles, up to 10 s, "
-            "each time the probe fails or calls fail again soon after it.",
+            description="Seconds of the first pause; while calls keep failing, it doubles, up to 10 s.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.pause.secs", default=0.5)
     environment: Annotated[
         str,
-        Meta(
-            description="Which entry to use of a `par` that is a dict of environments; needed if there is such a `par`."
-        ),
+        Meta(description="Entry to use of a `par` that is a dict; needed then."),
     ] = msgspec.field(name="topology.environment", default="")
     spouts_independent: Annotated[
         bool,
         Meta(
-            description="true: bolts with several spouts upstream process each spout's tuples independently. Without "
-            "it, a topology whose groupings imply a join of spouts is refused, because tuples of two spouts never "
-            "meet in a Spark task. Set it for a topology, or in the config of one bolt."
+            description="true: bolts process tuples of several spouts independently. false: groupings that join "
+            "spouts are refused. Also in a bolt's config."
         ),
     ] = msgspec.field(name="topology.spouts.independent", default=False)
     lint_off: Annotated[
         str,
         Meta(
-            description="Warnings about a topology to suppress: codes such as grouping-per-task, separated by "
-            "commas. Set it for a topology, or in the config of one component."
+            description="Comma-separated codes of warnings to suppress, such as grouping-per-task. Also in a "
+            "component's config."
         ),
     ] = msgspec.field(name="topology.lint.off", default="")
     log_level: Annotated[
         str,
-        Meta(
-            description="Level of the components' loggers: trace, debug, info, warn, error or critical; "
-            "topology.debug makes it debug."
-        ),
+        Meta(description="Level of the components' loggers: trace, debug, info, warn, error or critical."),
     ] = msgspec.field(name="pystorm.log.level", default="info")
-    log_path: Annotated[
-        str, Meta(description="A directory on every executor where each task also logs to a file; empty: no file.")
-    ] = msgspec.field(name="pystorm.log.path", default="")
+    log_path: Annotated[str, Meta(description="Directory on every executor for the tasks' log files; empty: none.")] = (
+        msgspec.field(name="pystorm.log.path", default="")
+    )
     log_file: Annotated[str, Meta(description="Name of the file in pystorm.log.path.")] = msgspec.field(
         name="pystorm.log.file", default="pystorm_{topology_name}_{component_name}_{task_id}_{pid}.log"
     )
     log_format: Annotated[
-        str, Meta(description="Format of log lines, as for Python's logging; empty: time, logger, level and message.")
+        str, Meta(description="Format for Python's logging; empty: time, logger, level, message.")
     ] = msgspec.field(name="pystorm.log.format", default="")
-    log_max_bytes: Annotated[int, Meta(ge=0, description="Bytes of a log file before it is rotated; 0: never.")] = (
+    log_max_bytes: Annotated[int, Meta(ge=0, description="Bytes before a log file is rotated; 0: never.")] = (
         msgspec.field(name="pystorm.log.max_bytes", default=1_000_000)
     )
-    log_backup_count: Annotated[int, Meta(ge=0, description="Rotated log files to keep for each task.")] = (
-        msgspec.field(name="pystorm.log.backup_count", default=10)
+    log_backup_count: Annotated[int, Meta(ge=0, description="Rotated log files to keep per task.")] = msgspec.field(
+        name="pystorm.log.backup_count", default=10
     )
 
     fields_grouping_hash: Annotated[
         Literal["stable", "java"],
-        Meta(
-            description="stable: equal Python values are the same key (1, 1.0, True). java: a key goes to the task "
-            "that Storm would choose."
-        ),
+        Meta(description="stable: equal Python values (1, 1.0, True) are one key. java: keys go to Storm's tasks."),
     ] = msgspec.field(name="topology.fields.grouping.hash", default="stable")
     always_try_serialize: Annotated[
         bool,
-        Meta(description="For tests. true: the values of every tuple are deep-copied instead of passed by reference."),
+        Meta(description="For tests. true: every tuple's values are deep-copied."),
     ] = msgspec.field(name="topology.testing.always.try.serialize", default=False)
 
     @classmethod

@@ -34,69 +34,60 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     )
     takes_json = frozenset(("config", "startingOffsets", "endingOffsets", "key"))
 
-    topology: Annotated[str, Meta(description="The topology as package.module:Class.")] = ""
+    topology: Annotated[str, Meta(description="The topology, as package.module:Class.")] = ""
     config: Annotated[
         str,
-        Meta(
-            description="Configuration of the topology: a JSON object, the path of a .yaml or .json file, or one of "
-            "the presets latency and throughput."
-        ),
+        Meta(description="A JSON object, the path of a .yaml or .json file, or a preset: latency or throughput."),
     ] = ""
     path: Annotated[str, Meta(description="The argument of load(path), for spouts that read files.")] = ""
     stream: Annotated[
         str,
-        Meta(description="The open stream to read, as component or component.stream; needed if several are open."),
+        Meta(description="Open stream to read, as component or component.stream; needed if several are open."),
     ] = ""
     streams: Annotated[
         Literal["one", "all"],
-        Meta(
-            description="all: reads every open stream, with the columns _component and _stream and the union of their "
-            "columns."
-        ),
+        Meta(description="all: every open stream, with _component, _stream and the union of the columns."),
     ] = "one"
     starting_offsets: Annotated[
         str,
         Meta(
-            description='Where a new query starts: earliest, latest, or JSON {"spout": {"partition": offset}}; -2 is '
-            "earliest, -1 latest."
+            description='Where a new query starts: earliest, latest, or JSON {"spout": {"partition": offset}} (-2: '
+            "earliest, -1: latest)."
         ),
     ] = msgspec.field(name="startingOffsets", default="earliest")
     ending_offsets: Annotated[
         str,
-        Meta(
-            description='Where a batch read ends: latest, or JSON {"spout": {"partition": offset}}. Unset: latest. '
-            "Not for streams."
-        ),
+        Meta(description="Where a batch read ends: latest, also if unset, or JSON as in startingOffsets."),
     ] = msgspec.field(name="endingOffsets", default="")
     max_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Most offsets that a micro-batch may admit, over all partitions."),
+        Meta(description="Most offsets per micro-batch, over all partitions."),
     ] = msgspec.field(name="maxOffsetsPerTrigger", default=None)
     min_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Smallest backlog, in offsets, that starts a micro-batch before maxTriggerDelay has passed."),
+        Meta(description="Smallest backlog, in offsets, that starts a micro-batch before maxTriggerDelay."),
     ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
     max_trigger_delay: Annotated[
-        str, Meta(description="How long minOffsetsPerTrigger may delay data: a number with ms, s, m, h or d.")
+        str, Meta(description="Longest delay by minOffsetsPerTrigger, in ms, s, m, h or d.")
     ] = msgspec.field(name="maxTriggerDelay", default="15m")
     max_offsets_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Most offsets that a micro-batch may admit from one spout partition."),
+        Meta(description="Most offsets per micro-batch from one spout partition."),
     ] = msgspec.field(name="maxOffsetsPerPartition", default=None)
     min_partitions: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Wanted number of Spark partitions per micro-batch; larger ranges are split to reach it. "
-            "Unset: neighbouring ranges with little work share a partition. 1: each range gets its own."
+            description="Wanted Spark partitions per micro-batch. Unset: small neighbouring ranges share one. 1: each "
+            "range gets its own."
         ),
     ] = msgspec.field(name="minPartitions", default=None)
     max_records_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Most offsets that one Spark partition reads; larger ranges are split evenly."),
+        Meta(description="Most offsets per Spark partition; larger ranges are split evenly."),
     ] = msgspec.field(name="maxRecordsPerPartition", default=None)
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="Whether a lost partition or offset fails the query (true) or is logged and skipped."),
+        Meta(description="true: lost data fails the query. false: it is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     include_metadata: Annotated[
         bool, Meta(description="Adds the columns _component, _stream, _task, _partition and _offset.")
@@ -110,75 +101,69 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     batch_target_millis: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Target duration of a micro-batch in milliseconds. Ranges are sized so that their tasks "
-            "finish in time; spouts without offsets are polled for that long. Unset: the trigger's interval, but at "
-            "least a second; for spouts without offsets, a second."
+            description="Target milliseconds per micro-batch; also how long to poll spouts without offsets. Unset: "
+            "the trigger's interval, at least a second; without offsets, a second."
         ),
     ] = msgspec.field(name="batch.target.millis", default=None)
     initial_rate: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Assumed rate of a partition, in offsets per second, until a task has reported; it limits the "
-            "first micro-batch. Unset: the spout's initial_rate, by default 200."
+            description="Assumed offsets per second and partition until a task reports; limits the first micro-batch. "
+            "Unset: the spout's initial_rate, by default 200."
         ),
     ] = msgspec.field(name="backpressure.initialRate", default=None)
-    output_batch_rows: Annotated[
-        int, Meta(ge=1, le=1 << 24, description="Rows per Arrow batch that leaves the task.")
-    ] = msgspec.field(name="output.batch.rows", default=32_768)
+    output_batch_rows: Annotated[int, Meta(ge=1, le=1 << 24, description="Rows per Arrow batch of output.")] = (
+        msgspec.field(name="output.batch.rows", default=32_768)
+    )
     feedback: Annotated[
         Literal["auto", "off"],
-        Meta(
-            description="auto: the tasks of a stream report to the driver over a separate connection, and the reports "
-            "determine the size of micro-batches. off: no socket is opened, and only limits bound micro-batches."
-        ),
+        Meta(description="off: no socket is opened, and only limits, not reports from tasks, bound micro-batches."),
     ] = "auto"
     feedback_host: Annotated[
         str,
         Meta(
-            description="Host name or IP address where tasks reach the driver with their reports. The driver listens "
-            "on it if the address is its own; 0.0.0.0: on all its addresses. Empty: loopback if the master is local; "
-            "otherwise all addresses, and tasks connect to spark.driver.host."
+            description="Host or IP address where tasks reach the driver, and where it listens if the address is its "
+            "own. Empty: loopback for a local master, otherwise spark.driver.host and all addresses (0.0.0.0)."
         ),
     ] = msgspec.field(name="feedback.host", default="")
     feedback_port: Annotated[
-        int, Meta(ge=0, le=65_535, description="Port on which the driver listens for reports; 0: any free port.")
+        int, Meta(ge=0, le=65_535, description="The driver's port for reports; 0: any free port.")
     ] = msgspec.field(name="feedback.port", default=0)
     progress_path: Annotated[
         str,
         Meta(
-            description="A folder on the driver where each run of the query leaves the record of its micro-batches: a "
-            "file of JSON lines. Empty: a private folder for temporary files, which your next query on that "
-            "machine removes once the driver has ended and the folder has not changed for a day."
+            description="Folder on the driver for each run's record of micro-batches. Empty: a temporary folder, "
+            "which a later query removes after an idle day."
         ),
     ] = msgspec.field(name="progress.path", default="")
 
     dead_letter_path: Annotated[
         str,
         Meta(
-            description="A folder for dead letters, shared by driver and executors: each task that has some writes a "
-            "file of JSON lines. Sets topology.dead.letter to stream, but dead letters do not become rows."
+            description="Folder, shared by driver and executors, for dead letters as JSON lines. Implies "
+            "topology.dead.letter=stream, but without rows."
         ),
     ] = msgspec.field(name="topology.dead.letter.path", default="")
 
     dead_letter_group: Annotated[
         str,
         Meta(
-            description="Name or number of the group that may read the files of dead letters, and their folder if it "
-            "is new. Empty: only the user that runs the tasks."
+            description="Group, by name or number, that may read these files and their new folder. Empty: only the "
+            "tasks' user."
         ),
     ] = msgspec.field(name="topology.dead.letter.group", default="")
     use: Annotated[
         str,
         Meta(
-            description="A name for this use of the topology, in letters, digits, _, . and -; idempotency_key begins "
-            "with it. If a query or a micro-batch uses a topology twice, each use needs a different name."
+            description="Name of this use of the topology; idempotency_key begins with it. Two uses in a query or "
+            "micro-batch need different names."
         ),
     ] = ""
     key: Annotated[
         str,
         Meta(
-            description="For a sink: the columns whose values form a row's idempotency_key, separated by commas or as "
-            "a JSON list. Empty: topology, query, micro-batch, partition and row number form it."
+            description="For a sink: columns that form idempotency_key, comma-separated or a JSON list. Empty: "
+            "topology, query, micro-batch, partition and row number."
         ),
     ] = ""
 

@@ -25,16 +25,13 @@ class MqttOptions(Options, frozen=True, kw_only=True):
     host: Annotated[str, Meta(min_length=1, description="Host of the broker.")] = msgspec.field(name="mqtt.host")
     topics: Annotated[
         str,
-        Meta(
-            description="Topic filters, separated by commas; wildcards are allowed, and $share/group/topic shares a "
-            "topic."
-        ),
+        Meta(description="Comma-separated topic filters; $share/group/topic shares a topic."),
     ] = msgspec.field(name="mqtt.topics")
     client_id: Annotated[
         str,
         Meta(
             min_length=1,
-            description="Name of the session that the broker keeps for this spout; no other client may use it.",
+            description="Session that the broker keeps; no other client may use it.",
         ),
     ] = msgspec.field(name="mqtt.client_id")
     port: Annotated[
@@ -52,32 +49,31 @@ class MqttOptions(Options, frozen=True, kw_only=True):
     )
     session_expiry_seconds: Annotated[
         int,
-        Meta(ge=1, le=0xFFFFFFFF, description="Seconds that the broker keeps messages while no task is connected."),
+        Meta(ge=1, le=0xFFFFFFFF, description="Seconds that the broker keeps messages without a connected task."),
     ] = msgspec.field(name="mqtt.session_expiry_seconds", default=604_800)
     receive_maximum: Annotated[
         int,
         Meta(
             ge=1,
             le=MOST_IN_FLIGHT,
-            description="Most messages that the broker sends without an acknowledgement, and number of messages that "
-            "are remembered. It bounds a micro-batch.",
+            description="Most unacknowledged and remembered messages; it bounds a micro-batch.",
         ),
     ] = msgspec.field(name="mqtt.receive_maximum", default=10_000)
     keepalive: Annotated[
-        int, Meta(ge=5, le=65_535, description="Seconds of silence after which a broker drops a client.")
+        int, Meta(ge=5, le=65_535, description="Seconds of silence before the broker drops a client.")
     ] = msgspec.field(name="mqtt.keepalive", default=60)
-    tls: Annotated[bool, Meta(description="Whether to use TLS. Setting mqtt.tls.ca.file implies true.")] = (
-        msgspec.field(name="mqtt.tls", default=False)
+    tls: Annotated[bool, Meta(description="Whether to use TLS; mqtt.tls.ca.file implies true.")] = msgspec.field(
+        name="mqtt.tls", default=False
     )
-    tls_ca_file: Annotated[
-        str | None, Meta(description="File of certificates to check the broker's certificate. Unset: the system's.")
-    ] = msgspec.field(name="mqtt.tls.ca.file", default=None)
+    tls_ca_file: Annotated[str | None, Meta(description="CA certificates for the broker. Unset: the system's.")] = (
+        msgspec.field(name="mqtt.tls.ca.file", default=None)
+    )
     tls_cert_file: Annotated[str | None, Meta(description="File with the client's certificate.")] = msgspec.field(
         name="mqtt.tls.cert.file", default=None
     )
-    tls_key_file: Annotated[
-        str | None, Meta(description="File with its key. Unset: the key is in the certificate's file.")
-    ] = msgspec.field(name="mqtt.tls.key.file", default=None)
+    tls_key_file: Annotated[str | None, Meta(description="File with its key. Unset: in the certificate's file.")] = (
+        msgspec.field(name="mqtt.tls.key.file", default=None)
+    )
 
     def __post_init__(self) -> None:
         if not self.filters:

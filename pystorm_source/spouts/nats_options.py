@@ -23,24 +23,19 @@ class NatsOptions(Options, frozen=True, kw_only=True):
         *("nats.tls.ca.file", "nats.tls.cert.file", "nats.tls.key.file"),
     )
 
-    servers: Annotated[
-        str, Meta(description="Servers of the cluster, such as nats://host:4222 (tls:// for TLS), separated by commas.")
-    ] = msgspec.field(name="nats.servers")
-    stream: Annotated[str, Meta(description="Name of the JetStream stream to read.")] = msgspec.field(
-        name="nats.stream"
+    servers: Annotated[str, Meta(description="Comma-separated servers, such as nats://host:4222 (tls:// for TLS).")] = (
+        msgspec.field(name="nats.servers")
     )
+    stream: Annotated[str, Meta(description="JetStream stream to read.")] = msgspec.field(name="nats.stream")
     subjects: Annotated[
         str,
-        Meta(
-            description="Subjects to read, separated by commas; wildcards are allowed, and each subject is a "
-            "partition. Unset: all subjects."
-        ),
+        Meta(description="Comma-separated subjects or wildcards, each a partition. Unset: all."),
     ] = msgspec.field(name="nats.subjects", default="")
     start: Annotated[
         str,
         Meta(
-            description="Where a new query starts: at a sequence, or at the first message of a time such as "
-            "2026-01-31T12:00:00Z. Unset: startingOffsets decides."
+            description="Sequence or time (2026-01-31T12:00:00Z) where a new query starts. Unset: as startingOffsets "
+            "says."
         ),
     ] = msgspec.field(name="nats.start", default="")
     user: Annotated[str | None, Meta(description="User to sign in as.")] = msgspec.field(name="nats.user", default=None)
@@ -50,23 +45,23 @@ class NatsOptions(Options, frozen=True, kw_only=True):
     token: Annotated[str | None, Meta(description="Token to sign in with.")] = msgspec.field(
         name="nats.token", default=None
     )
-    creds: Annotated[
-        str | None, Meta(description="File with a user's JWT and NKey (.creds), on driver and executors.")
-    ] = msgspec.field(name="nats.creds", default=None)
-    nkey: Annotated[str | None, Meta(description="File with the seed of an NKey, on driver and executors.")] = (
-        msgspec.field(name="nats.nkey", default=None)
+    creds: Annotated[str | None, Meta(description="File with JWT and NKey (.creds), on driver and executors.")] = (
+        msgspec.field(name="nats.creds", default=None)
     )
-    tls_ca_file: Annotated[
-        str | None, Meta(description="File of certificates to check the servers' certificates. Unset: the system's.")
-    ] = msgspec.field(name="nats.tls.ca.file", default=None)
+    nkey: Annotated[str | None, Meta(description="File with an NKey's seed, on driver and executors.")] = msgspec.field(
+        name="nats.nkey", default=None
+    )
+    tls_ca_file: Annotated[str | None, Meta(description="CA certificates for the servers. Unset: the system's.")] = (
+        msgspec.field(name="nats.tls.ca.file", default=None)
+    )
     tls_cert_file: Annotated[str | None, Meta(description="File with the client's certificate.")] = msgspec.field(
         name="nats.tls.cert.file", default=None
     )
-    tls_key_file: Annotated[
-        str | None, Meta(description="File with its key. Unset: the key is in the certificate's file.")
-    ] = msgspec.field(name="nats.tls.key.file", default=None)
+    tls_key_file: Annotated[str | None, Meta(description="File with its key. Unset: in the certificate's file.")] = (
+        msgspec.field(name="nats.tls.key.file", default=None)
+    )
     fail_on_data_loss: Annotated[
-        bool, Meta(description="Whether messages that were lost unread fail the query (true) or are logged.")
+        bool, Meta(description="true: messages lost unread fail the query. false: they are logged.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

@@ -26,23 +26,20 @@ class RedisStreamOptions(Options, frozen=True, kw_only=True):
 
     url: Annotated[
         str,
-        Meta(description="The Redis, such as redis://:password@host:6379/0 (rediss:// for TLS, unix:// for a socket)."),
+        Meta(description="redis://:password@host:6379/0 (rediss:// for TLS, unix:// for a socket)."),
     ] = msgspec.field(name="redis.url")
-    streams: Annotated[str, Meta(description="Keys of the streams to read, separated by commas.")] = msgspec.field(
+    streams: Annotated[str, Meta(description="Comma-separated keys of the streams.")] = msgspec.field(
         name="redis.streams"
     )
     start: Annotated[
         str,
-        Meta(
-            description="Where a new query starts in every stream. An entry id: after that entry; 0: at the first "
-            "entry; $: after the last one."
-        ),
+        Meta(description="Start of a new query: after an entry id; 0: first entry; $: after the last."),
     ] = msgspec.field(name="redis.start", default="0")
     count: Annotated[int, Meta(ge=1, le=1_000_000, description="Most entries per request.")] = msgspec.field(
         name="redis.count", default=1000
     )
     fail_on_data_loss: Annotated[
-        bool, Meta(description="Whether entries that were trimmed unread fail the query (true) or are logged.")
+        bool, Meta(description="true: entries trimmed unread fail the query. false: they are logged.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

@@ -32,31 +32,30 @@ class SocketOptions(Options, frozen=True, kw_only=True):
         *("socket.connect.timeout.millis", "socket.reconnect.millis", "socket.max.line.bytes"),
     )
 
-    host: Annotated[str, Meta(min_length=1, description="Host to connect to, by name or address.")]
+    host: Annotated[str, Meta(min_length=1, description="Name or address to connect to.")]
     port: Annotated[int, Meta(ge=1, le=65_535, description="Port to connect to.")]
-    encoding: Annotated[str, Meta(description="Encoding of the lines. In it, a line must end with the byte 0x0A.")] = (
-        msgspec.field(name="socket.encoding", default="utf-8")
+    encoding: Annotated[str, Meta(description="Encoding of lines, which must end with byte 0x0A.")] = msgspec.field(
+        name="socket.encoding", default="utf-8"
     )
     encoding_errors: Annotated[
         Literal["replace", "skip"],
         Meta(
-            description="A line with bytes that are invalid in the encoding. replace: they become U+FFFD. skip: the "
-            "line is left out, counted and logged."
+            description="Lines with invalid bytes. replace: they become U+FFFD. skip: the lines are counted and logged."
         ),
     ] = msgspec.field(name="socket.encoding.errors", default="replace")
     connect_timeout_millis: Annotated[
-        int, Meta(ge=1, le=600_000, description="Milliseconds that one attempt to connect may take.")
+        int, Meta(ge=1, le=600_000, description="Milliseconds for one attempt to connect.")
     ] = msgspec.field(name="socket.connect.timeout.millis", default=1000)
     reconnect_millis: Annotated[
         int,
         Meta(
             ge=1,
             le=600_000,
-            description="Milliseconds before connecting again, doubled with each failure, up to 30 seconds.",
+            description="Milliseconds before reconnecting, doubled with each failure up to 30 s.",
         ),
     ] = msgspec.field(name="socket.reconnect.millis", default=100)
     max_line_bytes: Annotated[
-        int, Meta(ge=16, le=1 << 30, description="Longest line in bytes; a longer one is split into several tuples.")
+        int, Meta(ge=16, le=1 << 30, description="Longest line in bytes; longer ones become several tuples.")
     ] = msgspec.field(name="socket.max.line.bytes", default=1 << 20)
 
     def __post_init__(self) -> None:

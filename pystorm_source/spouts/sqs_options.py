@@ -17,22 +17,22 @@ class SqsOptions(Options, frozen=True, kw_only=True):
     )
 
     queue: Annotated[
-        str, Meta(min_length=1, description="Queue to read: its URL, or its name in the account of the credentials.")
+        str, Meta(min_length=1, description="URL of the queue, or its name in the credentials' account.")
     ] = msgspec.field(name="sqs.queue")
-    region_name: Annotated[str, Meta(description="AWS region of the queue. Unset: boto3's default.")] = msgspec.field(
+    region_name: Annotated[str, Meta(description="AWS region. Unset: boto3's default.")] = msgspec.field(
         name="sqs.region_name", default=""
     )
-    endpoint_url: Annotated[
-        str, Meta(description="URL to send requests to, of a VPC endpoint or a local server. Unset: AWS's URL.")
-    ] = msgspec.field(name="sqs.endpoint_url", default="")
-    profile_name: Annotated[
-        str, Meta(description="Profile in AWS's configuration files on every executor. Unset: boto3's default.")
-    ] = msgspec.field(name="sqs.profile_name", default="")
+    endpoint_url: Annotated[str, Meta(description="URL of a VPC endpoint or local server. Unset: AWS's.")] = (
+        msgspec.field(name="sqs.endpoint_url", default="")
+    )
+    profile_name: Annotated[str, Meta(description="AWS profile on every executor. Unset: boto3's default.")] = (
+        msgspec.field(name="sqs.profile_name", default="")
+    )
     visibility_timeout: Annotated[
         Annotated[int, Meta(ge=1, le=43_200)] | None,
-        Meta(description="Seconds for which a received message is hidden from others. Unset: the queue's setting."),
+        Meta(description="Seconds that a received message stays hidden. Unset: the queue's setting."),
     ] = msgspec.field(name="sqs.visibility_timeout", default=None)
     wait_time_seconds: Annotated[
         int,
-        Meta(ge=0, le=1, description="Seconds that a call waits at an empty queue. With 0 it may miss messages."),
+        Meta(ge=0, le=1, description="Seconds to wait at an empty queue; 0 may miss messages."),
     ] = msgspec.field(name="sqs.wait_time_seconds", default=1)

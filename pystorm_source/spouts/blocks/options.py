@@ -15,40 +15,33 @@ class FormatOptions(Options, frozen=True, kw_only=True):
 
     further: ClassVar[tuple[str, ...]] = ("files.encoding.errors", "files.delimiter", "files.null")
 
-    encoding: Annotated[str, Meta(description="Encoding of the text. In it, a line must end with the byte 0x0A.")] = (
-        msgspec.field(name="files.encoding", default="utf-8")
+    encoding: Annotated[str, Meta(description="Text encoding; a line must end with byte 0x0A.")] = msgspec.field(
+        name="files.encoding", default="utf-8"
     )
     encoding_errors: Annotated[
         Literal["replace", "strict"],
-        Meta(
-            description="lines and csv: bytes that are invalid in the encoding. replace: they become U+FFFD. strict: "
-            "the line is malformed. Other formats ignore it."
-        ),
+        Meta(description="lines, csv: invalid bytes. replace: they become U+FFFD. strict: the line is malformed."),
     ] = msgspec.field(name="files.encoding.errors", default="replace")
     malformed: Annotated[
         Literal["fail", "dead-letter", "skip"],
         Meta(
-            description="What happens to a line, or a row of Parquet, that the format cannot read. fail: the task "
-            "fails and names file and byte offset. dead-letter: topology.dead.letter decides. skip: the line is "
-            "counted and logged, regardless of that option."
+            description="Unreadable lines or Parquet rows. fail: the task fails. dead-letter: topology.dead.letter "
+            "decides. skip: counted and logged, regardless."
         ),
     ] = msgspec.field(name="files.malformed", default="fail")
     header: Annotated[
         bool,
-        Meta(
-            description="csv. true: the first line of every file names its columns; false: columns are taken by "
-            "position."
-        ),
+        Meta(description="csv. true: a file's first line names columns. false: columns by position."),
     ] = msgspec.field(name="files.header", default=False)
-    delimiter: Annotated[
-        str, Meta(min_length=1, max_length=1, description="csv: the character between two values.")
-    ] = msgspec.field(name="files.delimiter", default=",")
-    null: Annotated[str, Meta(description="csv: the text that stands for null.")] = msgspec.field(
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1, description="csv: character between values.")] = (
+        msgspec.field(name="files.delimiter", default=",")
+    )
+    null: Annotated[str, Meta(description="csv: text that stands for null.")] = msgspec.field(
         name="files.null", default=""
     )
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="Whether a lost partition or offset fails the query (true) or is logged and skipped."),
+        Meta(description="true: lost data fails the query. false: it is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

@@ -19,22 +19,18 @@ from pystorm_source.spouts.files.spout import FilesSpout
 class DeadLetterOptions(FilesOptions, frozen=True, kw_only=True):
     """Which dead letters ``DeadLetterSpout`` reads, and what of them, besides where ``FilesSpout`` reads."""
 
-    component: Annotated[
-        str, Meta(description="Only dead letters of tuples that failed in this component. Empty: in any component.")
-    ] = msgspec.field(name="dead.letters.component", default="")
+    component: Annotated[str, Meta(description="Only dead letters that failed in this component. Empty: all.")] = (
+        msgspec.field(name="dead.letters.component", default="")
+    )
     reason: Annotated[
         str,
         Meta(
-            description="Only dead letters whose reason contains a match of this regular expression, such as "
-            "TimeoutError|503. Empty: any reason."
+            description="Only dead letters whose reason matches this regular expression: TimeoutError|503. Empty: all."
         ),
     ] = msgspec.field(name="dead.letters.reason", default="")
     about: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Facts about each dead letter, as further fields after its values: component, reason, "
-            "attempts, partition, offset, time."
-        ),
+        Meta(description="Further fields: component, reason, attempts, partition, offset, time."),
     ] = msgspec.field(name="dead.letters.about", default=())
 
     def __post_init__(self) -> None:

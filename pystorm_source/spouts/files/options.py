@@ -18,35 +18,31 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)", re.DOTALL)
 class FilesOptions(FormatOptions, frozen=True, kw_only=True):
     """What ``FilesSpout`` reads, and how. Set by ``FilesSpout.spec``, in a config, or as options of the reader."""
 
-    path: Annotated[
-        str, Meta(min_length=1, description="Directory, file or glob (** crosses directories) that FilesSpout follows.")
-    ]
+    path: Annotated[str, Meta(min_length=1, description="Directory, file or glob (** crosses directories) to follow.")]
     format: Annotated[
         Literal["lines", "ndjson", "csv", "parquet"],
         Meta(
-            description="lines: one field, the line; ndjson: a JSON object per line; csv: a record per line; parquet: "
-            "columns of complete files, by name."
+            description="lines: one field, the line; ndjson: a JSON object per line; csv; parquet: columns of "
+            "complete files, by name."
         ),
     ] = "lines"
-    recursive: Annotated[bool, Meta(description="Whether to follow the subdirectories of a directory, too.")] = (
-        msgspec.field(name="files.recursive", default=False)
+    recursive: Annotated[bool, Meta(description="Whether to follow subdirectories, too.")] = msgspec.field(
+        name="files.recursive", default=False
     )
     gzip: Annotated[
         Literal["read", "ignore"],
-        Meta(description="Files named *.gz. read: once they are complete. ignore: never."),
+        Meta(description="read: *.gz files are read once complete. ignore: never."),
     ] = msgspec.field(name="files.gzip", default="read")
     finished_after: Annotated[
         str,
         Meta(
-            description="A file that has not changed for this long is finished: its last line needs no newline, and "
-            "once read it leaves the offset. A number with ms, s, m, h or d; longer than any writer pauses."
+            description="Time without change (ms, s, m, h, d) that finishes a file: its last line needs no newline. "
+            "Must exceed writers' pauses."
         ),
     ] = msgspec.field(name="files.finished.after", default="1h")
     identity: Annotated[
         Literal["inode", "path"],
-        Meta(
-            description="What identifies a file. inode: renames are followed. path: for mounts without stable inodes."
-        ),
+        Meta(description="inode: renames are followed. path: for mounts without stable inodes."),
     ] = msgspec.field(name="files.identity", default="inode")
 
     def __post_init__(self) -> None:

@@ -57,59 +57,54 @@ class HttpOptions(Options, frozen=True, kw_only=True):
     )
     takes_json = frozenset({"http.partitions"})
 
-    url: Annotated[
-        str, Meta(description="Address of the first page; {partition} in it is replaced by the partition's name.")
-    ] = msgspec.field(name="http.url", default="")
+    url: Annotated[str, Meta(description="First page's address; {partition} stands for the partition's name.")] = (
+        msgspec.field(name="http.url", default="")
+    )
     rows_at: Annotated[
-        str, Meta(description="Path of the rows in a JSON page, such as data.items. Empty: the page is the list.")
+        str, Meta(description="Path of the rows in JSON, such as data.items. Empty: the page is the list.")
     ] = msgspec.field(name="http.rows", default="")
     paging: Annotated[
         Literal["none", "cursor", "link", "offset", "page", "since"],
         Meta(
-            description="How to request the next page. none: there is only one, which grows. cursor: by a token or an "
-            "address in the page. link: by its header Link. offset, page: by counting rows or pages. since: by a "
-            "field of the last row."
+            description="cursor: token or address in the page. link: its header Link. offset, page: rows or pages "
+            "counted. since: a field of the last row. none: one growing page."
         ),
     ] = msgspec.field(name="http.paging", default="none")
     next_at: Annotated[
-        str, Meta(description="cursor: path of the token or address in the page. since: path of the field in a row.")
+        str, Meta(description="cursor: path of the token or address. since: path of the field in a row.")
     ] = msgspec.field(name="http.next", default="")
-    more_at: Annotated[
-        str, Meta(description="Path of the field in a page that is true if more rows exist now. Empty: no such field.")
-    ] = msgspec.field(name="http.more", default="")
+    more_at: Annotated[str, Meta(description="Path of a field that is true if more rows exist now.")] = msgspec.field(
+        name="http.more", default=""
+    )
     parameter: Annotated[
         str | None,
-        Meta(description="Parameter of the query that says where the page begins. Unset: the name of the paging."),
+        Meta(description="Query parameter for the page's beginning. Unset: the paging's name."),
     ] = msgspec.field(name="http.parameter", default=None)
-    limit_parameter: Annotated[
-        str, Meta(description="Parameter of the query that says how many rows a page has. Empty: it is not sent.")
-    ] = msgspec.field(name="http.limit.parameter", default="limit")
+    limit_parameter: Annotated[str, Meta(description="Query parameter for the rows per page. Empty: none.")] = (
+        msgspec.field(name="http.limit.parameter", default="limit")
+    )
     first: Annotated[
         str | None,
-        Meta(
-            description="Value of http.parameter in the first request. Unset: 0 for offset, 1 for page; otherwise it "
-            "is not sent."
-        ),
+        Meta(description="First value of http.parameter. Unset: 0 for offset, 1 for page, otherwise none."),
     ] = msgspec.field(name="http.first", default=None)
     overlap: Annotated[
         float,
         Meta(
             ge=0,
-            description="since: how far each request goes back before the last row: a number, or seconds for times. "
-            "Needs `remembered` in the class.",
+            description="since: how far each request goes back, by number or seconds. Needs `remembered` in the class.",
         ),
     ] = msgspec.field(name="http.overlap", default=0.0)
     body_format: Annotated[
         Literal["json", "ndjson", "csv"],
-        Meta(description="Format of a page: a JSON document, a JSON object per line, or CSV with a header."),
+        Meta(description="Format of a page; csv has a header."),
     ] = msgspec.field(name="http.format", default="json")
-    partition_names: Annotated[str, Meta(description="Partitions to read, separated by commas or as a JSON list.")] = (
+    partition_names: Annotated[str, Meta(description="Partitions to read, comma-separated or a JSON list.")] = (
         msgspec.field(name="http.partitions", default="")
     )
     token: Annotated[str | None, Meta(description="Sent as a bearer token.")] = msgspec.field(
         name="http.token", default=None
     )
-    user: Annotated[str | None, Meta(description="User for HTTP's basic authentication.")] = msgspec.field(
+    user: Annotated[str | None, Meta(description="User for basic authentication.")] = msgspec.field(
         name="http.user", default=None
     )
     password: Annotated[str | None, Meta(description="Password of this user.")] = msgspec.field(
@@ -117,25 +112,22 @@ class HttpOptions(Options, frozen=True, kw_only=True):
     )
     auth_headers: Annotated[
         dict[str, str] | None,
-        Meta(description="Headers with a secret, such as http.auth.header.X-Api-Key; they are never shown."),
+        Meta(description="Secret headers, such as http.auth.header.X-Api-Key; never shown."),
     ] = msgspec.field(name="http.auth.header.*", default=None)
     headers: Annotated[
         dict[str, str] | None, Meta(description="Further headers, such as http.header.Accept-Language.")
     ] = msgspec.field(name="http.header.*", default=None)
     oauth_url: Annotated[
         str | None,
-        Meta(
-            description="Address where OAuth 2 issues a token for client credentials. The token is renewed before it "
-            "expires."
-        ),
+        Meta(description="Address that issues OAuth 2 tokens for client credentials."),
     ] = msgspec.field(name="http.oauth.url", default=None)
-    oauth_client: Annotated[str | None, Meta(description="The client's id for OAuth 2.")] = msgspec.field(
+    oauth_client: Annotated[str | None, Meta(description="Client id for OAuth 2.")] = msgspec.field(
         name="http.oauth.client.id", default=None
     )
-    oauth_secret: Annotated[str | None, Meta(description="The client's secret for OAuth 2.")] = msgspec.field(
+    oauth_secret: Annotated[str | None, Meta(description="Client secret for OAuth 2.")] = msgspec.field(
         name="http.oauth.client.secret", default=None
     )
-    oauth_scope: Annotated[str, Meta(description="The scope of the token. Empty: none is requested.")] = msgspec.field(
+    oauth_scope: Annotated[str, Meta(description="Scope of the token. Empty: none is requested.")] = msgspec.field(
         name="http.oauth.scope", default=""
     )
     connect_millis: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds that connecting may take.")] = (
@@ -146,12 +138,12 @@ class HttpOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=600_000,
-            description="Milliseconds without a byte of the response after which the request is repeated.",
+            description="Milliseconds without a byte before the request is repeated.",
         ),
     ] = msgspec.field(name="http.read.timeout.millis", default=30_000)
-    ca_file: Annotated[
-        str | None, Meta(description="File of certificates to check the server's certificate. Unset: the system's.")
-    ] = msgspec.field(name="http.ca.file", default=None)
+    ca_file: Annotated[str | None, Meta(description="CA certificates for the server. Unset: the system's.")] = (
+        msgspec.field(name="http.ca.file", default=None)
+    )
     verify: Annotated[bool, Meta(description="Whether to check the server's certificate.")] = msgspec.field(
         name="http.verify", default=True
     )

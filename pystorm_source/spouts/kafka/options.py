@@ -37,78 +37,62 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     client: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="Properties of Kafka's client, with the prefix kafka.: kafka.bootstrap.servers, which is "
-            "needed, kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, kafka.sasl.*, "
-            "kafka.ssl.*; by Java's names or librdkafka's. kafka.oauth_cb names a function that returns tokens, as "
-            "package.module:function."
+            description="Client properties by Java's or librdkafka's names: kafka.bootstrap.servers (needed), "
+            "kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, kafka.sasl.*, "
+            "kafka.ssl.*. kafka.oauth_cb: package.module:function that returns tokens."
         ),
     ] = msgspec.field(name="kafka.*", default=None)
-    subscribe: Annotated[str, Meta(description="Topics to read, separated by commas.")] = ""
+    subscribe: Annotated[str, Meta(description="Comma-separated topics.")] = ""
     subscribe_pattern: Annotated[
         str,
-        Meta(
-            description="A regular expression: reads topics whose entire name matches, including topics that are "
-            "created later."
-        ),
+        Meta(description="Regular expression for entire names of present and later topics."),
     ] = msgspec.field(name="subscribePattern", default="")
-    assign: Annotated[str, Meta(description='Partitions to read, as JSON: {"orders": [0, 1]}.')] = ""
+    assign: Annotated[str, Meta(description='Partitions as JSON: {"orders": [0, 1]}.')] = ""
     starting_timestamp: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Where a new query starts in every partition: at the first record of this time or later, in "
-            "milliseconds since 1970. Leave startingOffsets at earliest then."
+            description="Milliseconds since 1970: a new query starts at each partition's first record from then. "
+            "Leave startingOffsets at earliest."
         ),
     ] = msgspec.field(name="startingTimestamp", default=None)
     starting_offsets_by_timestamp: Annotated[
         str,
-        Meta(
-            description='Like startingTimestamp, by partition: {"orders": {"0": 1700000000000}}. Other partitions '
-            "start at their earliest offset."
-        ),
+        Meta(description='startingTimestamp by partition: {"orders": {"0": 1700000000000}}. Others start at earliest.'),
     ] = msgspec.field(name="startingOffsetsByTimestamp", default="")
     starting_strategy: Annotated[
         Literal["error", "latest"],
-        Meta(
-            description="Where a partition starts if it has no record of that time or later. error: the query fails. "
-            "latest: it starts at the end."
-        ),
+        Meta(description="For partitions without such a record. error: the query fails. latest: start at the end."),
     ] = msgspec.field(name="startingOffsetsByTimestampStrategy", default="error")
     ending_timestamp: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Where a batch read ends in every partition: before the first record of this time or later, "
-            "in milliseconds since 1970, or at the latest offset if there is no such record. Not for streams."
+            description="Milliseconds since 1970: a batch read ends before each partition's first record from then, "
+            "or at its latest offset."
         ),
     ] = msgspec.field(name="endingTimestamp", default=None)
     ending_offsets_by_timestamp: Annotated[
         str,
-        Meta(
-            description='Like endingTimestamp, by partition: {"orders": {"0": 1700000000000}}. Other partitions end '
-            "at their latest offset."
-        ),
+        Meta(description='endingTimestamp by partition: {"orders": {"0": 1700000000000}}. Others end at latest.'),
     ] = msgspec.field(name="endingOffsetsByTimestamp", default="")
     include_headers: Annotated[
         bool,
-        Meta(
-            description="true: the stream must have the field headers, which KafkaSpout.spec(include_headers=True) "
-            "adds."
-        ),
+        Meta(description="true: needs the field headers, by KafkaSpout.spec(include_headers=True)."),
     ] = msgspec.field(name="includeHeaders", default=False)
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="Whether a lost partition or offset fails the query (true) or is logged and skipped."),
+        Meta(description="true: lost data fails the query. false: it is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     group_id_prefix: Annotated[
-        str, Meta(description="Prefix of the tasks' consumer group ids if kafka.group.id is not set.")
+        str, Meta(description="Prefix of the tasks' consumer group ids without kafka.group.id.")
     ] = msgspec.field(name="groupIdPrefix", default="pystorm-kafka-source")
     poll_timeout_millis: Annotated[
-        int, Meta(ge=1, description="Milliseconds that a task waits for the next record of its range.")
+        int, Meta(ge=1, description="Milliseconds that a task waits for the next record.")
     ] = msgspec.field(name="kafkaConsumer.pollTimeoutMs", default=120_000)
     fetch_retries: Annotated[
-        int, Meta(ge=0, le=10_000, description="How often the driver retries a failed request for offsets.")
+        int, Meta(ge=0, le=10_000, description="Retries of the driver's requests for offsets.")
     ] = msgspec.field(name="fetchOffset.numRetries", default=3)
     fetch_retry_millis: Annotated[
-        int, Meta(ge=0, le=3_600_000, description="Milliseconds before the driver retries it.")
+        int, Meta(ge=0, le=3_600_000, description="Milliseconds between retries of requests for offsets.")
     ] = msgspec.field(name="fetchOffset.retryIntervalMs", default=1000)
 
     for_batches = frozenset({"endingTimestamp", "endingOffsetsByTimestamp"})

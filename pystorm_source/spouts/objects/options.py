@@ -27,53 +27,45 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
         str,
         Meta(
             min_length=1,
-            description="Prefix that ObjectsSpout reads: s3://bucket/prefix, gs://, abfss://, az://, file://, or an "
-            "absolute path.",
+            description="Prefix to read: s3://bucket/prefix, gs://, abfss://, az://, file://, or an absolute path.",
         ),
     ]
     format: Annotated[
         Literal["lines", "ndjson", "csv", "parquet", "avro"],
-        Meta(description="Format of the objects: as for FilesSpout, or avro: container files with their schema."),
+        Meta(description="As for FilesSpout, or avro: container files with their schema."),
     ] = "lines"
     glob: Annotated[
         str,
-        Meta(
-            description="Reads only objects whose name, without folders, matches this glob, such as *.json. Empty: all."
-        ),
+        Meta(description="Only objects whose name, without folders, matches: *.json."),
     ] = msgspec.field(name="pathGlobFilter", default="")
-    recursive: Annotated[bool, Meta(description="Whether to read objects in folders below the prefix, too.")] = (
-        msgspec.field(name="objects.recursive", default=True)
+    recursive: Annotated[bool, Meta(description="Whether to read folders below the prefix.")] = msgspec.field(
+        name="objects.recursive", default=True
     )
     incremental: Annotated[
         Literal["auto", "true", "false"],
         Meta(
-            description="What to list. true: only names after the greatest known one; a smaller name that appears "
-            "later is never read. false: all names, continuously. auto: names after the greatest one at once, all "
-            "names now and then, more often while that finds new ones."
+            description="true: lists names after the greatest known one; smaller new names are never read. false: "
+            "all, continuously. auto: after it at once, all now and then."
         ),
     ] = msgspec.field(name="objects.incremental", default="auto")
     overwritten: Annotated[
         Literal["ignore", "read"],
-        Meta(
-            description="An object that is overwritten after it was planned. read: it counts as a new object. ignore: "
-            "it does not."
-        ),
+        Meta(description="Objects overwritten after planning. read: they count as new. ignore: they do not."),
     ] = msgspec.field(name="objects.overwritten", default="ignore")
     max_age: Annotated[
         str,
         Meta(
-            description="New objects that are older than the newest known one by more than this are never read; known "
-            "ones of that age are forgotten at the next start. A number with ms, s, m, h or d. Empty: nothing is "
-            "forgotten."
+            description="Objects this much older (ms, s, m, h, d) than the newest known are forgotten and, if new, "
+            "never read. Empty: none."
         ),
     ] = msgspec.field(name="objects.max.age", default="")
     config: Annotated[
         dict[str, str] | None,
-        Meta(description="Settings of the store, by obstore's names, such as objects.config.region."),
+        Meta(description="Settings of the store, by obstore's names: objects.config.region."),
     ] = msgspec.field(name="objects.config.*", default=None)
     client: Annotated[
         dict[str, str] | None,
-        Meta(description="Settings of its HTTP client, by obstore's names, such as objects.client.allow_http."),
+        Meta(description="Settings of its HTTP client: objects.client.allow_http."),
     ] = msgspec.field(name="objects.client.*", default=None)
 
     def __post_init__(self) -> None:

@@ -29,11 +29,11 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     dsn: Annotated[
         str,
         Meta(
-            description="The database in libpq's form: postgresql://user:password@host/db, or host=… dbname=…. "
-            "Anything missing there comes from postgres.host and the like, or from PGHOST and the like."
+            description="postgresql://user:password@host/db or host=… dbname=…; postgres.host and the like, or PGHOST "
+            "and the like, fill gaps."
         ),
     ] = msgspec.field(name="postgres.dsn", default="")
-    host: Annotated[str | None, Meta(description="Host name or address of the server.")] = msgspec.field(
+    host: Annotated[str | None, Meta(description="Name or address of the server.")] = msgspec.field(
         name="postgres.host", default=None
     )
     port: Annotated[Annotated[int, Meta(ge=1, le=65_535)] | None, Meta(description="Port of the server.")] = (
@@ -48,46 +48,40 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     password: Annotated[str | None, Meta(description="Password of this user.")] = msgspec.field(
         name="postgres.password", default=None
     )
-    sslmode: Annotated[
-        str | None, Meta(description="How to use TLS, in libpq's words, such as require or verify-full.")
-    ] = msgspec.field(name="postgres.sslmode", default=None)
-    sslrootcert: Annotated[
-        str | None, Meta(description="File of certificates to check the server's certificate, on every executor.")
-    ] = msgspec.field(name="postgres.sslrootcert", default=None)
+    sslmode: Annotated[str | None, Meta(description="libpq's mode of TLS, such as require or verify-full.")] = (
+        msgspec.field(name="postgres.sslmode", default=None)
+    )
+    sslrootcert: Annotated[str | None, Meta(description="CA certificates for the server, on every executor.")] = (
+        msgspec.field(name="postgres.sslrootcert", default=None)
+    )
     tables: Annotated[
         str,
-        Meta(
-            description="Tables to read, as written in SQL, such as public.orders, separated by commas. Unset: all "
-            "tables of an existing publication."
-        ),
+        Meta(description="Comma-separated tables, such as public.orders. Unset: all of an existing publication."),
     ] = msgspec.field(name="postgres.tables", default="")
     slot: Annotated[
         str,
-        Meta(description="Replication slot whose changes one query reads: a name of [a-z0-9_], at most 55 characters."),
+        Meta(description="Replication slot, for one query: [a-z0-9_], at most 55 characters."),
     ] = msgspec.field(name="postgres.slot", default="")
-    publication: Annotated[str, Meta(description="Publication that selects the changes of the slot.")] = msgspec.field(
+    publication: Annotated[str, Meta(description="Publication that selects the slot's changes.")] = msgspec.field(
         name="postgres.publication", default="pystorm"
     )
-    create: Annotated[bool, Meta(description="Whether to create a missing publication or slot (true) or fail.")] = (
-        msgspec.field(name="postgres.create", default=True)
+    create: Annotated[bool, Meta(description="Whether to create a missing publication or slot.")] = msgspec.field(
+        name="postgres.create", default=True
     )
     snapshot: Annotated[
         bool,
-        Meta(description="Whether a slot that is created here first gives the rows that its tables have at that time."),
+        Meta(description="Whether a slot created here first gives its tables' existing rows."),
     ] = msgspec.field(name="postgres.snapshot", default=True)
     key: Annotated[
         str,
-        Meta(description="Instead of a slot: an ascending integer or timestamp column; tables are read in its order."),
+        Meta(description="Instead of a slot: ascending integer or timestamp column to read tables by."),
     ] = msgspec.field(name="postgres.key", default="")
     key_lag: Annotated[
         Annotated[float, Meta(ge=0, le=86_400)] | None,
-        Meta(
-            description="Seconds that a row must be old to be read by its key. Unset: 0 for integers, 10 for "
-            "timestamps."
-        ),
+        Meta(description="Age in seconds before a row is read by key. Unset: 0 for integers, 10 for timestamps."),
     ] = msgspec.field(name="postgres.key.lag", default=None)
     fail_on_data_loss: Annotated[
-        bool, Meta(description="Whether changes that were lost unread fail the query (true) or are logged.")
+        bool, Meta(description="true: changes lost unread fail the query. false: they are logged.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

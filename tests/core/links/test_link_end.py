@@ -4,14 +4,13 @@ import mmap
 import os
 import random
 from itertools import repeat
-from pathlib import Path
 
 import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cython_core.links.link_end import DAMAGED, LargeFrame, LinkEnd, link_bytes
+from cython_core.links.link_end import DAMAGED, LinkEnd, link_bytes
 
 CAPACITIES = st.sampled_from([32, 64, 256, 4096])
 FRAMES = st.lists(
@@ -92,26 +91,6 @@ def test_the_memory_of_a_large_frame_is_used_again_once_nothing_views_it(ring):
     assert pyarrow.py_buffer(again).address == place
     assert len(again) == 90_000
     assert bytes(again) == b"d" * 90_000
-
-
-def test_no_more_memory_is_kept_than_what_is_used_again():
-    parent, child, _ = link(1 << 16, 1 << 20)
-    frames = []
-    before = resident()
-    for _ in range(12):
-        child.write(1, [bytes(8 << 20)])
-        while (frame := parent.read()) is None:
-            child.flush()
-        frames.append(frame[1])
-    assert all(isinstance(frame, LargeFrame) for frame in frames)
-    assert resident() - before > 90 << 20
-    frames.clear()
-    assert resident() - before < 48 << 20
-
-
-def resident():
-    """Bytes of this process's memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 def test_what_is_taken_is_seen_by_the_other_end():
