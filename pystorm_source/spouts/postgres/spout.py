@@ -21,7 +21,8 @@ from pystorm_source.spouts.postgres.pgoutput import Change
 
 class PostgresSpout(PartitionedSpout):
     """The changes of PostgreSQL's tables, each exactly once and in the order of commits, by logical decoding. Needs
-    ``wal_level=logical``, PostgreSQL 13, and ``pip install 'psycopg[binary]>=3.1'`` on every executor; no journal.
+    ``wal_level=logical``, PostgreSQL 13, and ``pip install 'psycopg[binary]>=3.1'`` on the driver and every executor;
+    no journal.
 
     A row for each row that was inserted, updated or deleted, and for each table that was truncated. An offset is a
     position in the server's log; a range has the transactions whose commits lie in it, whole and one after the other.
