@@ -126,7 +126,6 @@ class ByPage(Paging):
     def __init__(self, options: HttpOptions, record: Callable[[Any], Any]):
         super().__init__(options, record)
         self._looks_behind: set[str] = set()  # partitions; not in the cursor, which moves with rows alone
-        self._begun: set[str] = set()  # partitions that this instance has asked for
 
     def _cursor(self, cursor: Any) -> dict[str, Any]:
         return {"at": int(self._options.first or 1), "rows": 0} if cursor is None else cursor
@@ -148,10 +147,8 @@ class ByPage(Paging):
             return Step(known, {"at": here["at"] + 1, "rows": 0, "size": size or count}, True)
         if size is None and count:
             self._looks_behind.add(partition)
-        # A page that an earlier process has read to its end is not known to be the last one.
-        is_first = partition not in self._begun
-        self._begun.add(partition)
-        goes_on = size is None and (count > known or (is_first and count > 0))
+        # None, not False: a page that an earlier process has read to its end is not known to be the last one.
+        goes_on = False if size is not None else True if count > known else None
         return Step(known, {**here, "rows": max(known, count)}, goes_on)
 
 
