@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from pystorm_source.api.cursor_spout import is_full
 from pystorm_source.api.seen_keys import digest_of
 from pystorm_source.errors import given
-from pystorm_source.testing.law import Law, check_pickles, difference, law_of
-from pystorm_source.testing.polled_trial import PolledTrial
+from pystorm_source.testing.law import Law, difference, law_of
+from pystorm_source.testing.polled_trial import PICKLES, ROWS_FIT, PolledTrial
 from pystorm_source.testing.spout_trial import MOST_PARTITIONS
 
 LIMITS = (1, 7)
@@ -70,6 +70,13 @@ class CursorTrial(PolledTrial):
             pages.append(page)
             count += max(1, page.new)
             at = page.behind
+        return pages
+
+    def read_afresh(self, name: str, cursor: Any = ..., limit: int | None = None) -> list[Page]:
+        """The same, by a new instance."""
+        spout = self.task()
+        pages = self.read(spout, name, cursor, limit)
+        spout.cleanup()
         return pages
 
     def _page(self, spout: Any, name: str, cursor: Any, before: int | None, seen: set[bytes]) -> Page:
@@ -146,7 +153,7 @@ def _check_restart(trial: CursorTrial) -> None:
     for name, pages in trial.pages.items():
         for number in range(0, len(pages), max(1, len(pages) // MOST_RESTARTS)):
             place = f"partition {name!r}, cursor {given(pages[number].cursor)}, in a fresh instance"
-            found = trial.read(trial.task(), name, pages[number].cursor if number else ...)
+            found = trial.read_afresh(name, pages[number].cursor if number else ...)
             trial.compare(place, trial.rows_of(pages[number:]), trial.rows_of(found))
 
 
@@ -161,26 +168,15 @@ def _check_limits(trial: CursorTrial) -> None:
     for name, pages in trial.pages.items():
         rows = trial.rows_of(pages)
         for limit in LIMITS:
-            found = trial.rows_of(trial.read(trial.task(), name, limit=limit))
+            found = trial.rows_of(trial.read_afresh(name, limit=limit))
             count = min(len(rows), len(found)) if max(len(rows), len(found)) >= trial.most_rows else None
             trial.compare(f"partition {name!r}, limit {limit}", rows[:count], found[:count])
 
 
-@law_of(
-    LAWS,
-    "the class pickles",
-    "Open connections, files and locks in initialize(), not in the class, its module or the constructor",
-)
-def _check_pickles(trial: CursorTrial) -> None:
-    assert trial._law is not None
-    check_pickles(trial.driven.cls, trial._law.remedy)
+LAWS.append(PICKLES)
 
 
-@law_of(
-    LAWS,
-    "rows fit the declared outputs",
-    "Return rows as sequences of the values of `outputs`, or as mappings of fields to values of the declared types",
-)
+@law_of(LAWS, *ROWS_FIT)
 def _check_rows(trial: CursorTrial) -> None:
     trial.run()
 
@@ -193,5 +189,5 @@ def check_growth(trial: CursorTrial) -> None:
     """After ``grow``."""
     ends = {name: pages[-1].behind if pages else ... for name, pages in trial.pages.items()}
     ends |= {name: ... for name in trial.task().partitions() if name not in ends}
-    if not any(page.new for name, end in ends.items() for page in trial.read(trial.task(), name, end)):
+    if not any(page.new for name, end in ends.items() for page in trial.read_afresh(name, end)):
         trial.broken("", "rows behind the last cursors after grow()", "none")

@@ -7,7 +7,7 @@ from typing import Any
 from pystorm_source.api import ComponentSpec, Topology
 from pystorm_source.clock import Clock
 from pystorm_source.errors import TupleFailed
-from pystorm_source.testing.law import TimeLimit, cause_of, raised
+from pystorm_source.testing.law import Law, TimeLimit, cause_of, check_pickles, raised
 from pystorm_source.testing.result import Result
 from pystorm_source.testing.run import run_watched
 from pystorm_source.testing.spout_trial import driven_by
@@ -38,3 +38,18 @@ class PolledTrial(Trial):
             return run_watched(topology, self._config, timeout=self._limit.left())
         except TupleFailed as error:
             self.refuse("", "no exception", raised(cause_of(error)), error)
+
+
+def _check_pickles(trial: PolledTrial) -> None:
+    check_pickles(trial.driven.cls, PICKLES.remedy)
+
+
+PICKLES = Law(
+    "the class pickles",
+    "Open connections, files and locks in initialize(), not in the class, its module or the constructor",
+    _check_pickles,
+)
+ROWS_FIT = (
+    "rows fit the declared outputs",
+    "Return rows as sequences of the values of `outputs`, or as mappings of fields to values of the declared types",
+)

@@ -6,8 +6,8 @@ from typing import Any
 from pystorm_source.api import QueueSpout
 from pystorm_source.api.seen_keys import digest_of
 from pystorm_source.errors import given
-from pystorm_source.testing.law import Law, check_pickles, law_of
-from pystorm_source.testing.polled_trial import PolledTrial
+from pystorm_source.testing.law import Law, law_of
+from pystorm_source.testing.polled_trial import PICKLES, ROWS_FIT, PolledTrial
 
 LAWS: list[Law] = []
 """In the order in which they are tried. The last one takes the messages out of the queue."""
@@ -92,21 +92,10 @@ def _check_release(trial: QueueTrial) -> None:
     spout.cleanup()
 
 
-@law_of(
-    LAWS,
-    "the class pickles",
-    "Open connections, files and locks in initialize(), not in the class, its module or the constructor",
-)
-def _check_pickles(trial: QueueTrial) -> None:
-    assert trial._law is not None
-    check_pickles(trial.driven.cls, trial._law.remedy)
+LAWS.append(PICKLES)
 
 
-@law_of(
-    LAWS,
-    "rows fit the declared outputs",
-    "Return rows as sequences of the values of `outputs`, or as mappings of fields to values of the declared types",
-)
+@law_of(LAWS, *ROWS_FIT)
 def _check_rows(trial: QueueTrial) -> None:
     # None is taken out of the queue: what a run that is no query has received is not given back.
     messages = [(id, row) for _, id, row in trial.messages.values()]
