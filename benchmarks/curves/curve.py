@@ -18,7 +18,7 @@ Costs = Mapping[str, float]
 
 
 class Cost(NamedTuple):
-    """``grows``: whether it may grow in proportion to the size; else it must not grow at all."""
+    """``grows``: whether it may grow in proportion to the size; if not, it must not grow at all."""
 
     unit: str
     grows: bool = False
@@ -46,7 +46,7 @@ class Curve(NamedTuple):
             yield self.record(name, sizes, medians, runs)
 
     def record(self, name: str, sizes: Sequence[int], values: Sequence[float], runs: int) -> Record:
-        """Of one cost. Its ``value`` is the steeper one of its two slopes, or 0 if neither rises."""
+        """The record of one cost. Its ``value`` is the steeper one of its two slopes, or 0 if neither rises."""
         cost = self.costs[name]
         first = first_of_upper_half(sizes)
         slope, end = slope_of(sizes, values), slope_of(sizes[first:], values[first:])
@@ -66,7 +66,7 @@ class Curve(NamedTuple):
 
 
 def slope_of(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """Of the line of least squares through the logarithms of both."""
+    """The slope of the line of least squares through the logarithms of both."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 

@@ -20,7 +20,7 @@ FIELDS = ["id long"]
 
 
 def look_at_folder(known: int) -> Costs:
-    """Of a FilesSpout; all files have one line and are read."""
+    """Looks of a FilesSpout; all files have one line and are read."""
     with tempfile.TemporaryDirectory() as folder:
         _write(folder, 0, known)
         driven = Driven(FilesSpout.spec(path=folder))
@@ -48,7 +48,7 @@ def _after(driver: Any, offsets: dict[str, int], state: Any) -> tuple[dict[str, 
 
 
 def look_at_objects(known: int) -> Costs:
-    """Of an ObjectsSpout, once its first sweeps through the known names are over."""
+    """Looks of an ObjectsSpout, once its first sweeps through the known names are over."""
     with tempfile.TemporaryDirectory() as folder, listed(known) as (url, add):
         options = {
             "journal.path": folder,

@@ -65,7 +65,7 @@ def _keyed(spark: Any, folder: Path, keys: int) -> Costs:
 
 
 def _in_tasks(spark: Any, folder: Path, tasks: int) -> Costs:
-    """A partition each, of which no two share a task."""
+    """A partition for each task."""
     conf = {"benchmark.partitions": tasks, "benchmark.step": 10}
     options = {"minPartitions": tasks, "config": json.dumps(conf), **UNCONTROLLED}
     frame = read_stream(spark, Growing, options=options)

@@ -9,8 +9,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.components import PairIdBolt
-from pystorm_source.api import Grouping, PartitionedSpout, Snapshot, Topology
+from benchmarks.harness.components import PairIdBolt, PairSpout
+from pystorm_source.api import Grouping, Snapshot, Topology
 from pystorm_source.channel.reports.receiver import ReportReceiver
 from pystorm_source.channel.reports.server import ReportServer
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
@@ -20,10 +20,9 @@ from pystorm_source.source.task.read_range import TaskReader
 from testbed.uncontrolled import UNCONTROLLED
 
 
-class GrowingSpout(PartitionedSpout):
+class GrowingSpout(PairSpout):
     """``benchmark.partitions``, which all grow by ``benchmark.step`` rows with each snapshot."""
 
-    outputs = ["n long", "x double"]
     poll_seconds = 0.0
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
@@ -33,17 +32,6 @@ class GrowingSpout(PartitionedSpout):
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         head = max(known.values(), default=0) + self.step
         return Snapshot(dict(zip(self.names, repeat((0, head)), strict=False)))
-
-    def open(self, partition: str, start: int, end: int) -> None:
-        self.offset, self.end = start, end
-
-    def next_tuple(self) -> bool | None:
-        offset = self.offset
-        if offset == self.end:
-            return False
-        self.emit((offset, offset * 0.5), offset)
-        self.offset = offset + 1
-        return None
 
 
 class Growing(Topology):
