@@ -24,8 +24,8 @@ SPARK_SECONDS = 300
 
 
 def records(settings: Settings) -> Iterator[Record]:
-    """Without Spark: driver and tasks in this process, with reports and the run's record. A figure for ``n`` of them is the
-    median of the second half."""
+    """Without Spark: driver and tasks in this process, with reports and the run's record. A figure for ``n`` of them is
+    the median of the second half."""
     if settings.wants("micro-batches"):
         sizes = QUICK_SIZES if settings.quick else SIZES
         curve = Curve("micro-batches", "micro-batches of a run, without Spark", sizes, sizes, COSTS, lambda _: {}, 1)
