@@ -60,14 +60,16 @@ SETTINGS = {
     "auto.leader.rebalance.enable": "false",
     "num.network.threads": 2,
     "num.io.threads": 2,
+    "background.threads": 2,
+    "metadata.max.idle.interval.ms": 5000,
     "num.recovery.threads.per.data.dir": 1,
-    "log.cleaner.backoff.ms": 50,
+    "log.cleaner.backoff.ms": 250,
     "log.cleaner.dedupe.buffer.size": 4_194_304,
     "log.initial.task.delay.ms": 100,
-    "log.segment.delete.delay.ms": 0,
+    "log.segment.delete.delay.ms": 200,  # 0: the task that deletes runs without a pause, 5 % of a core
     "controlled.shutdown.enable": "false",
-    "broker.session.timeout.ms": 1000,
-    "broker.heartbeat.interval.ms": 200,
+    "broker.session.timeout.ms": 2000,
+    "broker.heartbeat.interval.ms": 400,
 }
 
 
