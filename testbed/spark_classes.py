@@ -22,9 +22,9 @@ QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def submit_options() -> str:
-    """Returns SPARK_SUBMIT_OPTS: options for the JVM of every driver that Spark's scripts start."""
+    """Returns SPARK_SUBMIT_OPTS: options for the JVM of each driver that Spark's scripts start and of its executors."""
     archive = f" -XX:SharedArchiveFile={ARCHIVE} {QUIET}" if ARCHIVE.exists() else ""
-    return QUICK + archive
+    return f'{QUICK}{archive} -Dspark.executor.extraJavaOptions="{QUICK}{archive}"'
 
 
 def checkpoint_files() -> str:

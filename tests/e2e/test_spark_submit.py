@@ -9,8 +9,6 @@ import pyarrow.parquet
 import pyspark
 import pytest
 
-from testbed.spark_classes import submit_options
-
 JOB = Path(__file__).parent / "jobs" / "numbers_job.py"
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -27,8 +25,6 @@ def test_a_submitted_file_runs_on_two_executors(tmp_path):
                 "spark.driver.bindAddress=127.0.0.1",
                 "--conf",
                 "spark.python.worker.faulthandler.enabled=true",
-                "--conf",
-                f"spark.executor.extraJavaOptions={submit_options()}",
             ),
             *(str(JOB), str(tmp_path), "1000", "1000"),
         ],
