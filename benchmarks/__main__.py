@@ -7,9 +7,10 @@ import argparse
 import json
 import sys
 
-from benchmarks.harness.ladder import LADDER, Settings, find
+from benchmarks.harness.figures import report
+from benchmarks.harness.ladder import LADDER, Benchmark, Settings, find
 from benchmarks.harness.machine import facts
-from benchmarks.harness.record import table
+from benchmarks.harness.record import Record, table
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,6 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", help="the benchmark to run")
     parser.add_argument("--list", action="store_true", help="the benchmarks that there are")
     parser.add_argument("--machine", action="store_true", help="what is measured on, as one JSON object")
+    parser.add_argument("--report", action="store_true", help="write the pages' figures from benchmarks/results")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, not how quick it is")
     parser.add_argument("--json", action="store_true", help="one JSON line per case")
     parser.add_argument("--runs", type=int, help="runs per case (medians are printed)")
@@ -31,6 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.machine:
         print(json.dumps(facts(), indent=1))
         return 0
+    if asked.report:
+        print(*(page.name for page in report()), sep="\n")
+        return 0
     names = ", ".join(rung.name for rung in LADDER)
     if asked.name is None:
         parser.error(f"name a benchmark: {names}")
@@ -40,17 +45,27 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.runs is not None and asked.runs < 1:
         parser.error(f"--runs is at least 1. Given: {asked.runs!r}")
     settings = Settings(asked.quick, asked.runs, not asked.no_peers, frozenset(asked.case))
-    seen = []
-    for entry in benchmark.run(settings):
-        seen.append(entry)
-        if asked.json:
-            print(json.dumps(entry), flush=True)
+    seen = _measured(benchmark, settings, asked.json)
+    unsteady = [entry["case"] for entry in seen if entry.get("unsteady")]
+    if unsteady and not asked.quick:
+        print(f"once more, as runs differ by more than a quarter: {', '.join(unsteady)}", file=sys.stderr, flush=True)
+        seen += _measured(benchmark, settings, asked.json)
     if not asked.json:
         print(table(seen))
         for entry in seen:
             if "note" in entry:
                 print(f"{entry['case']}: {entry['note']}")
     return 0
+
+
+def _measured(benchmark: Benchmark, settings: Settings, as_json: bool) -> list[Record]:
+    """Runs a benchmark. ``as_json``: prints each record as soon as it is there."""
+    seen = []
+    for entry in benchmark.run(settings):
+        seen.append(entry)
+        if as_json:
+            print(json.dumps(entry), flush=True)
+    return seen
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ reached, runs, spread, cpu, python, commit``; then those that a benchmark adds.
     ratio               value / peer_value, or the inverse where less is better: more is always better for us
     asked, reached      the target that we set ourselves: for ``ratio`` if there is a peer, otherwise for ``value``
     spread              (largest - smallest) / median of our values
+    unsteady            true if the spread is over MOST_SPREAD: what else the machine did was in the figures
 
 A value that could not be measured is null, with the reason in ``note``.
 """
@@ -38,6 +39,9 @@ KEYS = (
     "python",
     "commit",
 )
+
+MOST_SPREAD = 0.25
+"""Smaller: a shared machine never measures. Larger: a median of such runs is off by a tenth."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,6 +87,8 @@ def record(
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "commit": commit(),
     }
+    if (made["spread"] or 0) > MOST_SPREAD:
+        added["unsteady"] = True
     return made | {key: entry for key, entry in added.items() if entry is not None}
 
 

@@ -7,10 +7,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from benchmarks.__main__ import main
 from benchmarks.harness.ladder import LADDER
+from benchmarks.harness.record import record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,3 +83,19 @@ def test_wrong_arguments_are_refused(arguments, told):
 
 def test_a_case_alone():
     assert [entry["case"] for entry in records("admission", "--case", "slow-one")] == ["slow-one"]
+
+
+def test_what_is_unsteady_is_measured_once_more(monkeypatch, capsys):
+    runs = iter([[2.0, 1.0, 3.0], [2.0, 2.0, 2.0]])
+
+    class Shaky(NamedTuple):
+        name: str = "shaky"
+
+        def run(self, settings):
+            yield record("shaky", "case", next(runs), "rows/s")
+
+    monkeypatch.setattr("benchmarks.__main__.find", lambda name: Shaky())
+    assert main(["shaky", "--json"]) == 0
+    said = capsys.readouterr()
+    assert [json.loads(line).get("unsteady") for line in said.out.splitlines()] == [True, None]
+    assert said.err == "once more, as runs differ by more than a quarter: case\n"

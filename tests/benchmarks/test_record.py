@@ -6,10 +6,14 @@ from benchmarks.harness.record import KEYS, record, rounded, spread, table
 
 
 def test_keys_and_medians():
-    entry = record("core", "c", [3.0, 1.0, 2.0], "tuples/s")
+    entry = record("core", "c", [2.2, 1.9, 2.0], "tuples/s")
     assert tuple(entry) == KEYS
-    assert (entry["value"], entry["runs"], entry["spread"]) == (2.0, 3, 1.0)
+    assert (entry["value"], entry["runs"], entry["spread"]) == (2.0, 3, 0.15)
     assert (entry["peer"], entry["ratio"], entry["asked"], entry["reached"]) == (None, None, None, None)
+
+
+def test_runs_that_differ_by_more_than_a_quarter_are_called_unsteady():
+    assert record("core", "c", [3.0, 1.0, 2.0], "tuples/s")["unsteady"]
 
 
 def test_more_is_better():
