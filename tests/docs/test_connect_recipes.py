@@ -1,7 +1,4 @@
-"""Recipes of docs/COOKBOOK.md that need pandas, protobuf and grpcio: `.ci/gates/spark connect` runs them with these.
-
-Each in a process of its own: the server of the pipeline, and that of the fixture ``spark``, want the same port.
-"""
+"""Recipes of docs/COOKBOOK.md that need grpcio: `.ci/gates/spark connect` runs them with it."""
 
 import json
 import os
@@ -9,15 +6,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.dataset
 import pyspark
 import pytest
 
-from pystorm_source import Topology, read_stream
-from pystorm_source.spouts import MemorySpout
 from tests.docs.pages import ROOT, Block, blocks
 
 PAGE = ROOT / "docs/COOKBOOK.md"
@@ -30,15 +24,6 @@ def files() -> dict[str, Block]:
         re.match(r"# ([\w./-]+)\n", block.text)[1]: block
         for block in [*blocks(PAGE, "python", modules=True), *blocks(PAGE, "yaml")]
     }
-
-
-class OrderSpout(MemorySpout):
-    outputs = ["customer string", "amount double", "at timestamp"]
-    rows = [(name, float(n), datetime(2026, 3, 1, tzinfo=UTC)) for n, name in enumerate(["ann", "bob", "ann", "ann"])]
-
-
-class Orders(Topology):
-    orders = OrderSpout.spec()
 
 
 WRITTEN = {
@@ -127,23 +112,3 @@ def test_letters_in_spark_pipelines(tmp_path):
     (letter,) = rows_in(tmp_path, "letters")
     assert (letter["component"], letter["values"]) == ("send", '[8, "us"]')
     assert rows_in(tmp_path, "again") == [{"order": 8, "region": "US"}]
-
-
-def test_keyed_state_lasts_from_micro_batch_to_micro_batch(spark, tmp_path):
-    names = {"__name__": "__main__", "spark": spark, "orders": read_stream(spark, Orders, maxOffsetsPerTrigger=2)}
-    exec(files()["keyed_state.py"].text, names)
-    query = (
-        names["totals"]
-        .writeStream.format("memory")
-        .queryName("state_totals")
-        .outputMode("update")
-        .option("checkpointLocation", str(tmp_path))
-        .trigger(availableNow=True)
-        .start()
-    )
-    try:
-        assert query.awaitTermination(120) and query.exception() is None
-    finally:
-        spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
-    rows = Counter(tuple(row) for row in spark.table("state_totals").collect())
-    assert rows == Counter([("ann", 0.0), ("bob", 1.0), ("ann", 5.0)])
