@@ -465,11 +465,6 @@ def test_testing():
         test()
 
 
-def test_counters():
-    names = run(None, "docs/COUNTERS.md")
-    assert names["double"]["executed"] == names["double"]["latency"]["count"] == 1000
-
-
 @on_spark
 def test_the_ways_to_see_what_runs(spark, tmp_path, capsys):
     places = {f'"{name}"': repr(str(tmp_path / name)) for name in ("runs", "numbers.html")}
@@ -626,7 +621,6 @@ def test_every_python_block_belongs_to_a_test():
         "MQTT.md",
         "MIGRATING.md",
         "TESTING.md",
-        "COUNTERS.md",
         "COLUMNS.md",
         "PROCESSES.md",
         "OPERATOR.md",
