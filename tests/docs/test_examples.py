@@ -1,6 +1,5 @@
 """The Python blocks of the pages run as they stand, one after the other as in a notebook, on a real Spark."""
 
-import ast
 import importlib
 import json
 import os

@@ -12,7 +12,6 @@ from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
 from tests.docs.pages import ROOT, inline_code, pages, prose
-from tests.house import rooms
 
 each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 
@@ -48,16 +47,3 @@ def test_lines_are_short(page):
         if line.lstrip().startswith("|") or line in fenced:
             continue
         assert len(line) <= 120, f"{page.name}:{number} has {len(line)} characters"
-
-
-def test_architecture_names_every_room_and_its_imports():
-    table = re.findall(r"^\| `([\w/.]+)`([^|]*)\|[^|]*\|([^|]*)\|$", prose(ROOT / "docs/ARCHITECTURE.md"), re.MULTILINE)
-    drawn = {}
-    for path, more, may in table:
-        name = "top" if "top files" in more else path.rstrip("/").split("/")[-1].removesuffix(".py")
-        drawn[name] = set(re.findall(r"`(\w+)`", may)) | ({"top"} if "top files" in may else set())
-    there = {rooms.room_of_path(path.relative_to(rooms.ROOT).as_posix()) for path in rooms.sources()}
-    there -= {"front", "shim", "cli", "testing"}
-    assert there <= set(drawn)
-    for room in there:
-        assert drawn[room] == rooms.MAY_IMPORT[room], room

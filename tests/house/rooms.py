@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The lowest room first; docs/ARCHITECTURE.md draws this table. "top" are the files that lie directly in
+# The lowest room first; docs/ARCHITECTURE.md draws these. "top" are the files that lie directly in
 # pystorm_source/, "faces" those of them that users import from, "front" is its __init__, "command" its __main__.
 MAY_IMPORT: dict[str, set[str]] = {
     "cython_core": set(),
