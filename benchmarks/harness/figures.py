@@ -97,10 +97,7 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
     "rows in columns, per second": {
         "Arrow spout → filter → output, through Spark": peer("columns", "filter / bare"),
         "the same, again": peer("columns", "filter / rate"),
-        "batches of 200 before a bolt of rows": peer("columns", "batches-200"),
-        "batches of 800 before it": peer("columns", "batches-800"),
-        "batches of 10,000 before it": peer("columns", "batches-10000"),
-        "batches of 200 before `process_many`": peer("columns", "columns-200"),
+        "batches of 10,000 before a bolt of rows": peer("columns", "batches-10000"),
         "batches of 10,000 before `process_many`": peer("columns", "columns-10000"),
         "`FilesSpout`, lines → output": peer("files", "lines"),
         "`FilesSpout`, CSV → output": peer("files", "csv"),
@@ -113,15 +110,10 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
     },
     "compiled components": {
         NULL: peer("compiled", "null"),
-        ID_NULL: peer("compiled", "id-null"),
         WORDS: peer("compiled", "word-count"),
-        "the first one with acking": peer("compiled", "null-acked"),
-        "the second one with acking": peer("compiled", "id-null-acked"),
-        "the third one with acking": peer("compiled", "word-count-acked"),
-        "the first one in batches of 1,000": peer("compiled", "null-batches"),
-        "the second one in batches": peer("compiled", "id-null-batches"),
-        "the third one in batches": peer("compiled", "word-count-batches"),
-        "the third one in batches, with acking": peer("compiled", "word-count-acked-batches"),
+        f"{WORDS} with acking": peer("compiled", "word-count-acked"),
+        f"{WORDS} in batches of 1,000": peer("compiled", "word-count-batches"),
+        "the same with acking": peer("compiled", "word-count-acked-batches"),
     },
     "tuples per second": {
         NULL: [Cell("core", "const-null"), Cell("core", "const-null", "floor_ns", per_second)],
@@ -143,8 +135,7 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         WORDS: peer("topologies", "word-count"),
     },
     "both cores": {
-        f"{name}{interpreter}": peer(bench, f"{case}-machine")
-        for bench, interpreter in (("two_processes", ""), ("two_processes_profiled", ", Debian's Python"))
+        name: peer("two_processes", f"{case}-machine")
         for name, case in (
             (ID_NULL, "id-null"),
             (WORDS, "word-count"),

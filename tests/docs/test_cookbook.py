@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pystorm_source import Bolt, Topology
-from pystorm_source.spouts import MemorySpout
-from pystorm_source.testing import run_topology, verify_bolt
 from tests.docs.pages import ROOT, blocks
 from tests.docs.postgres_server import postgres_binary
 
@@ -56,45 +53,6 @@ def test_streams(spark, page):
     amounts = {("bob", 20.0): 1, ("ann", 70.0): 1, ("bob", 300.0): 1}
     assert table(spark, "by_window", "customer", "amount") == Counter(amounts)
     assert table(spark, "by_session", "customer", "orders") == Counter({("bob", 2): 1, ("ann", 3): 1, ("bob", 1): 1})
-
-
-class FailsOnce(Bolt):
-    """Fails the first tuple that it gets."""
-
-    outputs = ["id long", "place string"]
-    failed = False
-
-    def process(self, tup):
-        if not self.failed:
-            self.failed = True
-            return self.fail(tup)
-        self.emit(list(tup.values))
-
-
-@pytest.mark.campaign
-@pytest.mark.spark
-def test_dropping_duplicates_in_a_task_loses_no_tuple_that_comes_again(page):
-    first = page["FirstOfRange"]
-    rows = [[1, "a-1"], [2, "a-2"], [1, "a-3"], [3, "a-4"]]
-    verify_bolt(first, rows, fields=["id long", "place string"], state="micro-batch")
-
-    class PlainSet(first):
-        def process(self, tup):
-            if tup.values.id not in self.first:
-                self.first[tup.values.id] = True
-                self.emit(list(tup.values))
-
-    class Tried(Topology):
-        ids = MemorySpout.spec(fields=["id long", "place string"], rows=rows)
-        once = first.spec(inputs=[ids])
-        behind = FailsOnce.spec(inputs=[once])
-
-    class TriedPlain(Tried):
-        once = PlainSet.spec(inputs=[Tried.ids])
-        behind = FailsOnce.spec(inputs=[once])
-
-    assert sorted(run_topology(Tried).rows("behind")) == [(1, "a-1"), (2, "a-2"), (3, "a-4")]
-    assert sorted(run_topology(TriedPlain).rows("behind")) == [(2, "a-2"), (3, "a-4")]
 
 
 @pytest.mark.campaign

@@ -542,7 +542,6 @@ def test_sink(spark):
         assert [row["values"] for row in names["once"].collect()] == ['[8, "us"]']
     finally:
         spark.sql("DROP TABLE IF EXISTS dead_letters")
-        spark.sql("DROP TABLE IF EXISTS dead_lines")
 
 
 ORDERS = """
