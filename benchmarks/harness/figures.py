@@ -151,8 +151,6 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
     "with acking": {NULL: acked("null"), ID_NULL: acked("id-null"), WORDS: acked("word-count")},
     "costs as sizes grow": {
         "planning of a micro-batch, by partitions, 10 to 100,000": curve("partitions / planning", millis),
-        "reports of all its ranges, by partitions, 10 to 100,000": curve("partitions / reports", millis),
-        "memory of both on the driver, by partitions, 10 to 100,000": curve("partitions / memory"),
         "the offset in Spark's log, by partitions, 10 to 100,000": curve("partitions / offset"),
         "a look of `FilesSpout` that finds 10 new files, by known files, 10 to 50,000": curve("files / cpu", millis),
         "a tuple in each bolt of a chain, by bolts, 1 to 100": curve("chain / cpu"),
