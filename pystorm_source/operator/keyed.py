@@ -4,31 +4,32 @@
 
     rows ──► packed ──► groupBy(bucket) ──► one call for each bucket ──► worker: Inputs ──► StatefulBolt ──► unpacked
                                                │                                              │
-                                               └── MapState: key → values ◀── KeyedStates ◀───┘
+                                               └── MapState: page → many keys ◀─ KeyedStates ◀┘
                                                    MapState: second → keys whose timers may be due
 
 Without buckets, Spark would call once for each key, and change the key by a round trip each time. In a bucket the
-states of many keys are one map: a key costs a get and a put, however many tuples it has. Timers work the same way:
-Spark has one for each second that keys of the bucket have set theirs for, and its call runs the stage over these keys.
+states lie in pages (``state_pages.py``): a page costs a get and a put, however many keys and tuples it has. States that
+expire have an entry of the map for each key instead, which Spark itself removes. Timers work like buckets: Spark has
+one for each second that keys of the bucket have set theirs for, and its call runs the stage over these keys.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from pystorm_source.api.key_state import TIMERS, Key, StateShape
 from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.channel.leases.task_lessor import lease
-from pystorm_source.errors import OptionError
+from pystorm_source.operator.bucket_states import BucketStates
 from pystorm_source.operator.packed_rows import PACKED, PACKED_OUTPUT, PACKED_ROWS, Pack, Unpack, pack, unpack
 from pystorm_source.operator.state_needs import provide_states
+from pystorm_source.operator.state_pages import PageForm
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.plan.key_states import TIMER_INPUT, key_columns, needs_time, state_columns, state_shape
@@ -45,16 +46,6 @@ from pystorm_source.worker import warm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-# A bolt's variable has no hyphen.
-_BUCKETS = "key-buckets"
-_TIMERS = "key-timers"
-# The part that has the number of parts.
-_HEAD = -1
-
-MOST_KEYS = 10_000
-"""Most keys of several times that one run of a stage gets. More: memory. Fewer: a run for each second that a query was
-stopped."""
 
 
 @dataclass(frozen=True)
@@ -124,21 +115,15 @@ class KeyedProcessor(StatefulProcessor):
         """Declares the states: the map from keys to values, the number of buckets, and which keys are asked for at
         which time."""
         plan: KeyedPlan = interned(self._made)
-        kept = handle.getMapState(plan.variable, plan.key, plan.values, plan.ttl_millis)
-        self._buckets = handle.getValueState(_BUCKETS, StructType([StructField("n", IntegerType(), True)]))
-        timers = None
-        if plan.shape.has_timers:
-            part = StructType([StructField("at", LongType(), True), StructField("part", IntegerType(), True)])
-            parts = StructField("parts", IntegerType(), True)
-            keys = StructType([parts, StructField("keys", ArrayType(plan.key), True)])
-            timers = handle.getMapState(_TIMERS, part, keys)
-        self._kept = _Kept(kept, timers, handle)
+        form = PageForm.of(plan.shape) if plan.ttl_millis is None else None
+        self._kept = BucketStates.declared(
+            handle, plan.variable, plan.key, plan.values, plan.ttl_millis, form, plan.shape.has_timers
+        )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """The rows of a bucket."""
         with spark_border():
             plan: KeyedPlan = interned(self._made)
-            self._check_buckets(plan.buckets)
             yield from _rows(plan, self._kept, _feeds(plan, rows), timerValues.getCurrentProcessingTimeInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
@@ -149,88 +134,10 @@ class KeyedProcessor(StatefulProcessor):
             asked = self._kept.asked_until(expiredTimerInfo.getExpiryTimeInMs(), now)
             due = list(dict.fromkeys((plan.shape.key_of(key), at) for key, at in asked))
             if due:
-                self._check_buckets(plan.buckets)
                 yield from _rows(plan, self._kept, {TIMER_INPUT: _Once([_timer_batch(plan.shape, due)])}, now)
 
     def close(self) -> None:
         """Nothing is kept open."""
-
-    def _check_buckets(self, buckets: int) -> None:
-        """Raises OptionError if the checkpoint has another number of buckets: a key would be looked for elsewhere."""
-        before = self._buckets.get()
-        if before is None:
-            self._buckets.update((buckets,))
-        elif before[0] != buckets:
-            raise OptionError(
-                f"the checkpoint has the states in {before[0]} buckets, and the number is fixed with its first "
-                f"micro-batch: set topology.state.buckets={before[0]}, or begin with a new checkpoint. Given: "
-                f"topology.state.buckets={buckets}",
-                code="PYSTORM_OPTIONS_CONFLICT",
-            )
-
-
-class _Kept:
-    """Spark's states of the bucket that it processes. Its connection takes one question at a time, and tasks of a bolt
-    may run in separate threads. ``timers``: None for a bolt without timers."""
-
-    def __init__(self, states: Any, timers: Any, handle: Any):
-        self._states = states
-        self._timers = timers
-        self._handle = handle
-        self._lock = Lock()
-
-    def get(self, key: Key) -> tuple[Any, ...] | None:
-        """As ``StateStore``."""
-        with self._lock:
-            found: tuple[Any, ...] | None = self._states.getValue(key)
-            return found
-
-    def put(self, key: Key, values: tuple[Any, ...]) -> None:
-        """As ``StateStore``."""
-        with self._lock:
-            self._states.updateValue(key, values)
-
-    def remove(self, key: Key) -> None:
-        """As ``StateStore``."""
-        with self._lock:
-            self._states.removeKey(key)
-
-    def ask_at(self, millis: int, keys: list[Key]) -> None:
-        """As ``StateStore``: Spark calls the bucket at that time.
-
-        The keys of each flush are a separate part: many micro-batches may ask for one time, such as midnight, and none
-        rewrites what the others wrote.
-        """
-        with self._lock:
-            head = self._timers.getValue((millis, _HEAD))
-            parts = 0 if head is None else head[0]
-            if parts == 0:
-                self._handle.registerTimer(millis)
-            self._timers.updateValue((millis, parts), (None, keys))
-            self._timers.updateValue((millis, _HEAD), (parts + 1, None))
-
-    def asked_until(self, millis: int, now: int) -> list[tuple[Any, int]]:
-        """Removes and returns the keys to be asked for at that time, in Spark's form, with the time; then the next
-        times' up to ``now``, as long as they are few: a query that starts after a long stop runs once for many."""
-        with self._lock:
-            found = self._taken(millis)
-            if found:
-                for at in sorted(self._handle.listTimers()):
-                    if len(found) >= MOST_KEYS or at > now:
-                        break
-                    found += self._taken(at)
-            return found
-
-    def _taken(self, millis: int) -> list[tuple[Any, int]]:
-        head = self._timers.getValue((millis, _HEAD))
-        if head is None:
-            return []
-        found: list[tuple[Any, int]] = []
-        for part in range(head[0]):
-            found += [(key, millis) for key in self._timers.getValue((millis, part))[1]]
-            self._timers.removeKey((millis, part))
-        self._timers.removeKey((millis, _HEAD))
-        return found
 
 
 class _Once:
@@ -255,8 +162,9 @@ class _NoReader:
         """As ``Reader``."""
 
 
-def _rows(plan: KeyedPlan, kept: _Kept, feeds: "dict[str, _Once]", now: int) -> Iterator[Any]:
+def _rows(plan: KeyedPlan, kept: BucketStates, feeds: "dict[str, _Once]", now: int) -> Iterator[Any]:
     operator = plan.operator
+    kept.begin(plan.buckets)
     place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
     with (
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
@@ -272,6 +180,7 @@ def _rows(plan: KeyedPlan, kept: _Kept, feeds: "dict[str, _Once]", now: int) -> 
         # Order: when all tuples are processed. An error before that leaves Spark's store as it was.
         for each in states:
             each.flush()
+        kept.flush()
 
 
 def _feeds(plan: KeyedPlan, rows: Iterator[Any]) -> "dict[str, _Once]":

@@ -10,7 +10,7 @@ import pytest
 from pystorm_source import Bolt, Grouping, Input, StatefulBolt, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, TopologyError, TupleFailed
-from pystorm_source.operator.keyed import MOST_KEYS, _Kept
+from pystorm_source.operator.bucket_states import MOST_KEYS, BucketStates
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.key_states import state_shape
 from pystorm_source.plan.stages import cut
@@ -384,7 +384,7 @@ class Handle:
 
 def test_keys_that_many_micro_batches_ask_for_at_one_time_are_written_once():
     store, handle = Store(), Handle()
-    kept = _Kept(None, store, handle)
+    kept = BucketStates(None, store, None, handle, None)
     for batch in range(100):
         kept.ask_at(5000, [(batch, n) for n in range(10)])
         kept.ask_at(1000 * (10 + batch), [(batch,)])
@@ -395,7 +395,7 @@ def test_keys_that_many_micro_batches_ask_for_at_one_time_are_written_once():
 
 def test_a_query_that_starts_after_a_long_stop_runs_once_for_many_times():
     store, handle = Store(), Handle()
-    kept = _Kept(None, store, handle)
+    kept = BucketStates(None, store, None, handle, None)
     for second in range(1, 100):
         kept.ask_at(1000 * second, [(second,)])
     assert kept.asked_until(1000, 50_500) == [((second,), 1000 * second) for second in range(1, 51)]
