@@ -3,7 +3,8 @@
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
 Importing this package does not import pyspark, numpy or pyarrow: the first name that you use imports what it needs.
 ``apply``, ``counts_of``, ``dead_letters``, ``redrive_rows``, ``register``, ``read_stream``, ``read``, ``await_query``,
-``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` need pyspark.
+``explain``, ``progress``, ``show_progress``, ``stacks``, ``states_of``, ``ui`` and ``PystormProgressListener`` need
+pyspark.
 """
 
 import importlib
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from pystorm_source.operator.counts_of import counts_of
     from pystorm_source.operator.dead_letters import dead_letters, redrive_rows
     from pystorm_source.operator.read import read, read_stream
+    from pystorm_source.operator.states_of import states_of
     from pystorm_source.query.await_query import await_query
     from pystorm_source.query.explain import explain
     from pystorm_source.query.progress import progress
@@ -116,6 +118,7 @@ __all__ = [
     "register",
     "show_progress",
     "stacks",
+    "states_of",
     "ui",
 ]
 
@@ -133,9 +136,10 @@ NOT_SHOWN = {
     "TransactionalMapState",
     "TupleList",
     "persistent_aggregate",
+    "states_of",
 }
 """Importable like the others, but left out of a notebook's completion: names that only code for streamparse uses, types
-that a topology does not need to name, and the room ``states``."""
+that a topology does not need to name, the room ``states``, and what looks into a checkpoint."""
 
 _API = "pystorm_source.api"
 _OPERATOR = "pystorm_source.operator"
@@ -160,6 +164,7 @@ _HOMES = {
     "register": "pystorm_source.source.register",
     "show_progress": f"{_QUERY}.show_progress",
     "stacks": f"{_QUERY}.stacks",
+    "states_of": f"{_OPERATOR}.states_of",
     "ui": f"{_QUERY}.ui",
 }
 """The module of each name of ``__all__`` that the API does not have."""

@@ -97,6 +97,9 @@ class KeyState:
         )
 
 
+_PLAIN = frozenset((pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.string()))
+
+
 @dataclass(frozen=True)
 class StateShape:
     """What a bolt keeps for each key. ``names``, ``types``: of the fields, timer fields last; types are Arrow's.
@@ -124,6 +127,11 @@ class StateShape:
     def changing(self) -> tuple[str, ...]:
         """The fields whose values can change in place."""
         return tuple(name for name, form in self.forms.items() if form.can_change)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether a store gives every value as a bolt reads it, and none can change in place."""
+        return all(type in _PLAIN for type in self.types)
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

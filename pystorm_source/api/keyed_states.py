@@ -49,6 +49,7 @@ class KeyedStates:
 
     def __init__(self, shape: StateShape, store: StateStore, now: int):
         self._shape = shape
+        self._is_plain = shape.is_plain
         self._store = store
         self._now = now
         self._read: dict[Key, KeyState] = {}
@@ -107,7 +108,11 @@ class KeyedStates:
                 code="PYSTORM_INVALID_ARGUMENT",
             )
         state = self._state_of(self._key())
-        self._touched = (state, {name: _copied(value) for name, value in state._values.items()})
+        before = state._values
+        self._touched = (
+            state,
+            before.copy() if self._is_plain else {name: _copied(value) for name, value in before.items()},
+        )
         return state
 
     def _key(self) -> Key:
@@ -118,14 +123,15 @@ class KeyedStates:
     def _state_of(self, key: Key) -> KeyState:
         state = self._read.get(key)
         if state is None:
-            stored = self._store.get(key)
-            if stored is not None:
+            found = self._store.get(key)
+            stored = copied = None if found is None else tuple(found)  # Spark's rows print otherwise
+            if stored is not None and not self._is_plain:
                 forms = self._shape.forms.values()
                 stored = tuple(
                     None if value is None else form.read(value) for value, form in zip(stored, forms, strict=True)
                 )
+                copied = tuple(map(_copied, stored))
             self._stored[key] = stored
-            copied = None if stored is None else tuple(map(_copied, stored))
             state = self._read[key] = KeyState(self._shape.names, copied, self._shape, key)
         return state
 
@@ -183,14 +189,16 @@ class KeyedStates:
     def flush(self) -> None:
         """Stores what has changed since the last flush."""
         asked: dict[int, list[Key]] = {}
+        has_timers, nothing = self._shape.has_timers, (None,) * len(self._shape.names)
         for key, state in self._read.items():
-            if self._shape.has_timers and _has_to_ask(state._values):
+            if has_timers and _has_to_ask(state._values):
                 state._values[ASKED] = state._values[DUE]
                 asked.setdefault(state._values[DUE], []).append(key)
-            self._shape.settle(key, state._values)  # a bolt may have kept a list, and changed it later
-            values = tuple(state._values[name] for name in self._shape.names)
+            if not self._is_plain:
+                self._shape.settle(key, state._values)  # a bolt may have kept a list, and changed it later
+            values = tuple(state._values.values())
             stored = self._stored[key]
-            if all(value is None for value in values):
+            if values == nothing:
                 if stored is not None:
                     self._store.remove(key)
             elif values != stored or repr(values) != repr(stored):  # 0.0 and -0.0 are equal

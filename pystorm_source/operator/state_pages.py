@@ -2,7 +2,7 @@
 
 ::
 
-    key ──► stable hash ──► number of a page ──► its value: mark of the fields' types, Arrow batch with a row for each key
+    key ──► stable hash ──► number of a page ──► its value: mark of the fields' types; Arrow batch, a row for each key
 
 A get or a put of Spark's store is a round trip between Python and the JVM, which costs as much as a hundred keys in
 Arrow. A run reads the pages of the keys that it touches, each once, and writes those that it has changed, each once.
@@ -24,6 +24,7 @@ from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.routing.route import hash_of
 from pystorm_source.api.key_state import Key, StateShape, part_of_key
 from pystorm_source.errors import OptionError
+from pystorm_source.types.arrow import ddl_of
 
 KEYS_OF_PAGE = 128
 """Fewer: more round trips if many keys are touched. More: a single touched key reads and writes more."""
@@ -48,9 +49,10 @@ class Size(NamedTuple):
 
     def page_of(self, key: Key) -> int:
         """The page where a key is."""
-        mask = (1 << self.pages.bit_length()) - 1
-        number = hash_of(key) & mask
-        return number if number < self.pages else number & (mask >> 1)
+        pages = self.pages
+        mask = (1 << pages.bit_length()) - 1
+        number: int = hash_of(key) & mask
+        return number if number < pages else number & (mask >> 1)
 
     def split_next(self) -> int:
         """The page that gives keys to the next new one."""
@@ -65,7 +67,7 @@ class PageForm:
         columns = [field.with_name(str(place)) for place, field in enumerate([*keys, *states])]
         self.schema = pa.schema([pa.field(column.name, column.type) for column in columns])
         # Nothing else in a page says what its columns are, and other ones would be read as wrong values.
-        types = " ".join(str(column.type).replace(" not null", "") for column in self.schema)
+        types = ", ".join(ddl_of(column.type) for column in self.schema).replace(" not null", "")
         self._mark = zlib.crc32(types.encode()).to_bytes(4, "little")
         self._rows = RowBatchBuilder(self.schema)
         self._sink = RowSink(self._rows, range(len(self.schema)))
@@ -108,7 +110,7 @@ class PageForm:
 
 
 class _Page:
-    """``size``: its bytes in the store, 0 if it is not there. ``body``: what it is to be written as."""
+    """``size``: its bytes in the store, 0 if it is not there. ``body``: its bytes after the next flush."""
 
     __slots__ = ("body", "is_changed", "size", "states", "was_stored")
 

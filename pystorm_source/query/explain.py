@@ -42,8 +42,8 @@ _REMEDIES = {
     "[CONCURRENT_STREAM_LOG_UPDATE]": _OWN_CHECKPOINT,
     "[CONCURRENT_QUERY]": _OWN_CHECKPOINT,
     "_SCHEMA_NOT_COMPATIBLE]": "the checkpoint has states of other fields: its first micro-batch fixes state_fields "
-    "of a StatefulBolt, the fields of its key, and whether it has timers. Give the bolt those, or the query a new "
-    "checkpointLocation",
+    "of a StatefulBolt, the fields of its key, and whether it has timers or state_ttl_secs. Give the bolt those, or "
+    "the query a new checkpointLocation, which it also needs if an older pystorm-source wrote the checkpoint",
 }
 """Text in a failure that is not ours → what to do about it."""
 _HEADER = re.compile(r"^.*?terminated with exception: ", re.DOTALL)

@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from pystorm_source import Bolt, Grouping, StatefulBolt, Topology, read_stream
+from pystorm_source import Bolt, Grouping, StatefulBolt, Topology, read_stream, states_of
 from pystorm_source.api.state_values import values_of
 from pystorm_source.spark.java import ensure_java
 from testbed.uncontrolled import UNCONTROLLED
@@ -196,11 +196,11 @@ class Job:
     def write_states(self) -> None:
         reader = self.spark.read.format("statestore").option("stateVarName", "keep")
         found = []
-        for row in reader.load(str(self.folder / "checkpoint")).collect():
-            key = _text(row.user_map_key, KEY_TYPES)
-            wanted = text_of(key_values(row.user_map_key.number))
-            state = text_of([row.user_map_value["count"]])[:-1] + ", " + _text(row.user_map_value, TYPES)[1:]
-            found.append([row.user_map_key.number, state if key == wanted else f"key {key}, not {wanted}"])
+        for row in states_of(reader.load(str(self.folder / "checkpoint"))).collect():
+            key = _text(row.key, KEY_TYPES)
+            wanted = text_of(key_values(row.key.number))
+            state = text_of([row.state["count"]])[:-1] + ", " + _text(row.state, TYPES)[1:]
+            found.append([row.key.number, state if key == wanted else f"key {key}, not {wanted}"])
         (self.folder / "states.json").write_text(json.dumps(found))
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from cython_core.arrow.row_error import RowError
 from cython_core.arrow.value_converter import Misfit
-from pystorm_source import Grouping, Input, StatefulBolt, Topology, apply, await_query, explain
+from pystorm_source import Grouping, Input, StatefulBolt, Topology, apply, await_query, explain, states_of
 from pystorm_source.api.state_values import values_of
 from pystorm_source.errors import OptionError
 from pystorm_source.operator import cluster, state_needs
@@ -39,11 +39,11 @@ def rocks_db(spark):
 class Job:
     """Words in files, counted by a stream that is started again with its checkpoint."""
 
-    def __init__(self, spark, folder):
-        self.spark, self.folder = spark, folder
+    def __init__(self, spark, folder, words=40):
+        self.spark, self.folder, self.words = spark, folder, words
 
     def put(self, start, end, files=1):
-        rows = self.spark.range(start, end, 1, files).selectExpr("concat('w', id % 40) AS word", "id AS n")
+        rows = self.spark.range(start, end, 1, files).selectExpr(f"concat('w', id % {self.words}) AS word", "id AS n")
         rows.write.mode("append").parquet(str(self.folder / "in"))
 
     def start(self, made=Words, once=True, **options):
@@ -61,6 +61,11 @@ class Job:
         with pytest.raises(pyspark.errors.StreamingQueryException):
             query.awaitTermination()
         return str(explain(query))
+
+    def states(self):
+        """The rows of its checkpoint."""
+        reader = self.spark.read.format("statestore").option("stateVarName", "count")
+        return states_of(reader.load(str(self.folder / "checkpoint"))).collect()
 
     @property
     def counts(self):
@@ -131,6 +136,9 @@ def test_each_tuple_counts_once_over_a_killed_task_a_restart_and_a_repartitionin
     # The repartitioning is a micro-batch that the sink's own log does not have, and is not read without it.
     assert job.counts_of("out/*.parquet") == each_once(1500)
     states = spark.read.format("statestore").option("stateVarName", "count").load(str(tmp_path / "checkpoint"))
+    assert {row.key.word: row.state.total for row in job.states()} == {
+        word: len(counts) for word, counts in each_once(1500).items()
+    }
     assert {row.partition_id for row in states.collect()} > {0, 1}
 
 
@@ -143,10 +151,7 @@ def test_tuples_that_fail_count_once_and_bolts_behind_need_no_shuffle(spark, roc
     assert sorted((row.word, row["count"]) for row in rows) == sorted(
         (word, count) for word, counts in each_once(200).items() for count in counts
     )
-    state = spark.read.format("statestore").option("stateVarName", "count").load(str(tmp_path / "checkpoint"))
-    assert {row.user_map_key.word: row.user_map_value["count"] for row in state.collect()} == dict.fromkeys(
-        each_once(200), 5
-    )
+    assert {row.key.word: row.state["count"] for row in job.states()} == dict.fromkeys(each_once(200), 5)
 
 
 @pytest.mark.campaign
@@ -227,6 +232,57 @@ def test_a_state_has_in_the_next_micro_batch_what_it_had_in_the_last(spark, rock
     assert len(found) == CASES
 
 
+def test_pages_that_split_lose_no_key_over_a_killed_task_and_a_restart(spark, rocks_db, tmp_path):
+    """Two buckets of 300 keys at first, and of 2,000 in the end: some 2 pages, then 16."""
+    job, marker = Job(spark, tmp_path, words=600), tmp_path / "marker"
+    options = {"topology.state.buckets": 2, "config": {"kill.marker": str(marker)}}
+    job.put(0, 1000, files=2)
+    job.run(Renamed, **options)
+    assert marker.exists()
+    job.words = 4000
+    job.put(1000, 6000, files=2)
+    job.run(Renamed, **options)
+    numbers = {}
+    for n in range(6000):
+        numbers.setdefault(f"w{n % (600 if n < 1000 else 4000)}", []).append(n)
+    assert job.counts == {word: list(range(1, 1 + len(each))) for word, each in numbers.items()}
+    kept = job.states()
+    assert {row.key.word: row.state.total for row in kept} == {word: len(each) for word, each in numbers.items()}
+    assert all({*row.state["last"]} <= {*numbers[row.key.word]} for row in kept)
+    assert len(kept) == 4000
+    pages = spark.read.format("statestore").option("stateVarName", "count").load(str(tmp_path / "checkpoint")).count()
+    assert 2 * 8 < pages < 2 * 24
+
+
+NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+
+class Expiring(Topology):
+    class Count(Renamed.Count):
+        state_ttl_secs = 3600
+
+    config = Words.config
+    rows = Input.spec(["word string", "n long"])
+    count = Count.spec(inputs={rows: Grouping.fields("word")})
+
+
+def test_states_that_expire_are_entries_and_their_checkpoint_is_no_other_bolts(spark, rocks_db, tmp_path):
+    """Nor is that of an older version, which had entries for all."""
+    job = Job(spark, tmp_path)
+    spark.conf.set(NO_DATA_BATCHES, "false")
+    try:
+        job.put(0, 200)
+        job.run(Expiring)
+        job.put(200, 400)
+        job.run(Expiring)
+        assert job.counts == each_once(400)
+        assert {row.key.word: row.state.total for row in job.states()} == dict.fromkeys(each_once(400), 10)
+        job.put(400, 600)
+        assert "if an older pystorm-source wrote the checkpoint" in job.failure(Renamed)
+    finally:
+        spark.conf.unset(NO_DATA_BATCHES)
+
+
 class Wider(Topology):
     class Count(Renamed.Count):
         state_fields = ["total long", "last array<long>", "first long"]
@@ -273,9 +329,6 @@ def test_in_a_batch_query_each_key_begins_anew(spark, rocks_db):
         assert sorted((row.word, row.count_) for row in found) == sorted(
             (word, count) for word, counts in each_once(80).items() for count in counts
         )
-
-
-NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 class Quiet(StatefulBolt):
