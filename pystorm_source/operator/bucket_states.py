@@ -65,8 +65,8 @@ class BucketStates:
     """Spark's variables, each time for the bucket that Spark processes. Their connection takes one question at a time,
     and tasks of a bolt may run in separate threads.
 
-    ``key``, ``state``: schemas; ``ttl_millis``: None if states do not expire; ``form``: of pages, for states that do
-    not.
+    ``states``, ``timers``, ``head``: the variables, no timers without ``process_timer``; ``form``: of the pages, None
+    if the states expire.
     """
 
     def __init__(self, states: Any, timers: Any, head: Any, handle: Any, form: PageForm | None):
@@ -91,7 +91,8 @@ class BucketStates:
         form: PageForm | None,
         has_timers: bool,
     ) -> "BucketStates":
-        """Declares the variables. ``variable``: the states' name in Spark; ``form``: None if they expire."""
+        """Declares the variables. ``variable``: the states' name in Spark; ``key``, ``state``: their schemas;
+        ``ttl_millis``, ``form``: one of them is None."""
         head = StructType([StructField("n", IntegerType(), True)])
         if form is None:
             states = handle.getMapState(variable, key, state, ttl_millis)

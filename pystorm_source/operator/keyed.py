@@ -112,8 +112,7 @@ class KeyedProcessor(StatefulProcessor):
         self._made = made
 
     def init(self, handle: Any) -> None:
-        """Declares the states: the map from keys to values, the number of buckets, and which keys are asked for at
-        which time."""
+        """Declares the states' variables."""
         plan: KeyedPlan = interned(self._made)
         form = PageForm.of(plan.shape) if plan.ttl_millis is None else None
         self._kept = BucketStates.declared(

@@ -32,6 +32,9 @@ KEYS_OF_PAGE = 128
 BYTES_OF_PAGE = 32_768
 """So that states of many bytes have fewer keys in a page, and a touched one does not rewrite much."""
 
+# Arrow's buffers behind it are read as they lie, and begin at multiples of 8 bytes.
+_MARK_BYTES = 8
+
 States = dict[Key, tuple[Any, ...]]
 
 
@@ -68,7 +71,7 @@ class PageForm:
         self.schema = pa.schema([pa.field(column.name, column.type) for column in columns])
         # Nothing else in a page says what its columns are, and other ones would be read as wrong values.
         types = ", ".join(ddl_of(column.type) for column in self.schema).replace(" not null", "")
-        self._mark = zlib.crc32(types.encode()).to_bytes(4, "little")
+        self._mark = zlib.crc32(types.encode()).to_bytes(_MARK_BYTES, "little")
         self._rows = RowBatchBuilder(self.schema)
         self._sink = RowSink(self._rows, range(len(self.schema)))
 
@@ -85,13 +88,13 @@ class PageForm:
     def batch(self, page: bytes) -> pa.RecordBatch:
         """The columns of a page. Raises OptionError if they are other ones than this bolt's."""
         body = memoryview(page)
-        if body[:4] != self._mark:
+        if body[:_MARK_BYTES] != self._mark:
             raise OptionError(
                 "the checkpoint has states of other fields: give the bolt its former state_fields and key, or the "
                 f"query a new checkpointLocation. Given: {', '.join(map(str, self.schema.types))}",
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
-        return pa.ipc.read_record_batch(pa.py_buffer(body[4:]), self.schema)
+        return pa.ipc.read_record_batch(pa.py_buffer(body[_MARK_BYTES:]), self.schema)
 
     def read(self, page: bytes) -> States:
         """Key → state. Raises as ``batch``."""
