@@ -104,6 +104,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         "topology.rate.limit.redis.prefix",
         "topology.spout.recvq.skips",
         "topology.spouts.independent",
+        "topology.subprocess.timeout.secs",
         "spout.unavailable.timeout",
         "topology.testing.always.try.serialize",
         "pystorm.log.path",
@@ -180,6 +181,13 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         bool,
         Meta(description="false: no tuple times out, and micro-batches do not wait for tuples never acked."),
     ] = msgspec.field(name="topology.enable.message.timeouts", default=True)
+    subprocess_timeout_secs: Annotated[
+        Annotated[float, Meta(gt=0, le=1e8)] | None,
+        Meta(
+            description="Seconds after which a call of a component that has not returned fails the Spark task, which "
+            "Spark runs again. Counts initialize and cleanup, too. Unset: never."
+        ),
+    ] = msgspec.field(name="topology.subprocess.timeout.secs", default=None)
     message_timeout_by_progress: Annotated[
         bool,
         Meta(description="true: each ack in a tuple's tree restarts its time-out (STORM-2359)."),

@@ -86,7 +86,7 @@ REPLACEMENTS = (
         "nothing to set: a shuffle grouping deals tuples in turn, inside one process",
     ),
     _of(
-        "shellbolt.max.pending subprocess.timeout.secs worker.receiver.thread.count",
+        "shellbolt.max.pending worker.receiver.thread.count",
         "nothing to set: components run in the process of the Spark task, without a pipe",
     ),
     _of("worker.shared.thread.pool.size", "an AsyncBolt, or a pool of the bolt's own that initialize() makes"),

@@ -215,6 +215,7 @@ ReadOptions = TypedDict(
         "topology.spouts.independent": bool | None,
         "topology.stage.partitions": int | None,
         "topology.state.buckets": int | None,
+        "topology.subprocess.timeout.secs": float | None,
         "topology.testing.always.try.serialize": bool | None,
         "topology.tick.tuple.freq.secs": float | None,
         "use": str | None,

@@ -1,6 +1,5 @@
 """Keeps a run from never ending: a clock that checks the time, and a thread for calls that do not return."""
 
-import ctypes
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -11,6 +10,7 @@ from typing import Self
 from pystorm_source.api import Component
 from pystorm_source.api.limit import Limit
 from pystorm_source.clock import Clock, ManualClock, SystemClock
+from pystorm_source.worker.interrupt import raise_in
 
 GRACE_SECONDS = 2.0
 """How long after the clock a call is interrupted. Too small: on a busy machine a component is blamed for a turn that
@@ -119,17 +119,12 @@ class Watchdog:
                 # Replaces any pending interrupt: at most one is pending.
                 if not self._over.is_set():
                     self._has_raised = True
-                    raise_in(self._watched)
+                    raise_in(self._watched, TooLong)
             self._over.wait(GRACE_SECONDS)  # raise it again if a bare `except` has swallowed it
 
     def _disarm(self) -> None:
         with self._lock:
             self._over.set()
-
-
-def raise_in(thread: int) -> None:
-    """Makes that thread raise TooLong between two Python instructions."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TooLong))
 
 
 def let_come() -> None:
@@ -139,7 +134,7 @@ def let_come() -> None:
     ends. Until then the thread runs slower, and loops endlessly if a debugger or a coverage tool traces it.
     """
     try:
-        raise_in(threading.get_ident())
+        raise_in(threading.get_ident(), TooLong)
         while True:
             pass
     except TooLong:
@@ -156,7 +151,7 @@ def interrupted_threads(threads: Iterable[Thread]) -> str:
             permit = permit or _permit_in(frame)
             found = _call_in(frame) or found
             frame = frame.f_back
-        raise_in(thread.ident)
+        raise_in(thread.ident, TooLong)
     return found + permit if found else ""
 
 

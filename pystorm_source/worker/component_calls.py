@@ -1,6 +1,7 @@
 """Calls a worker's components outside of turns: by the scheduler's rules, with errors that name them."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,8 @@ from cython_core.executors.executor import ComponentFailed, Executor, named_fail
 from cython_core.schedulers.schedulers import InlineScheduler, ThreadsScheduler
 from pystorm_source.errors.user_frames import shown
 from pystorm_source.worker.failure import GivenUp, tuple_failed
-from pystorm_source.worker.watchdog import late_call, longest_calls
+from pystorm_source.worker.interrupt import CallTimedOut, interrupt
+from pystorm_source.worker.watchdog import LongCall, in_component, late_call, longest_calls
 
 logger = logging.getLogger("pystorm.worker")
 
@@ -41,6 +43,8 @@ class ComponentCalls:
         self._scheduler = scheduler
         self._executors = executors
         self._longest: dict[Executor, int] = {}
+        self._driver = 0  # the thread that waits for the executors
+        self._left: ComponentFailed | None = None  # the call in another thread that it no longer waits for
 
     def begin(self) -> None:
         """Begins a micro-batch: calls of earlier ones are not blamed for its time-outs."""
@@ -48,8 +52,9 @@ class ComponentCalls:
 
     def call(self, executor: Executor, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a component's method. Raises TupleFailed, with the component's exception as its cause."""
+        self._driver = threading.get_ident()
         try:
-            with named_call(executor.component, executor.task, method):
+            with self._leaves_long_calls(), named_call(executor.component, executor.task, method):
                 return self._scheduler.call(executor, function, *arguments)
         except ComponentFailed as failure:
             raise tuple_failed(failure, self.where) from failure.__cause__
@@ -57,6 +62,7 @@ class ComponentCalls:
     def call_quietly(self, executor: Executor, method: str, function: Callable[[], Any]) -> None:
         """Calls it unless its thread is still in another call. Logs an error and does not raise it."""
         component, task = executor.component, executor.task
+        self._driver = threading.get_ident()
         try:
             with named_call(component, task, method):
                 self._scheduler.call_if_free(executor, function)
@@ -67,10 +73,37 @@ class ComponentCalls:
     @contextmanager
     def turns(self) -> Iterator[None]:
         """Wraps executors' turns. Raises TupleFailed if a component fails in one."""
+        self._driver = threading.get_ident()
         try:
-            yield
+            with self._leaves_long_calls():
+                yield
         except ComponentFailed as failure:
             if isinstance(failure, GivenUp) and failure.failed.timed_out:
                 late = late_call(self._scheduler.busy(), self._executors, self._longest, self.call_seconds)
                 failure.failed = failure.failed if late is None else failure.failed.blamed_on(*late)
             raise tuple_failed(failure, self.where) from failure.__cause__
+
+    def end(self, call: LongCall, limit: float, is_late: bool) -> None:
+        """Ends a call that has lasted for longer than ``limit`` seconds, and so the run. Any thread may call it.
+        ``is_late``: it has been interrupted, and still lasts: if it has a thread of its own, that is left behind."""
+        text = (
+            f"the call has not returned for {call.seconds:.3g} s, longer than topology.subprocess.timeout.secs allows"
+        )
+        interrupt(call.thread, f"{text}. Given: {limit:g}")
+        if is_late and call.thread != self._driver and self._left is None:
+            executor, method, stack = in_component(call.executors, call.thread)
+            tup, offset = executor.at_work  # type: ignore[attr-defined]
+            self._left = ComponentFailed(executor.component, executor.task, method or "process", tup, offset)
+            self._left.__cause__ = CallTimedOut(f"{text}. Given: {limit:g}. It is at:\n{''.join(stack)}")
+            interrupt(self._driver, text)
+
+    @contextmanager
+    def _leaves_long_calls(self) -> Iterator[None]:
+        """Raises what ``end`` has left behind."""
+        try:
+            yield
+        except (CallTimedOut, ComponentFailed) as error:
+            cause = error if isinstance(error, CallTimedOut) else error.__cause__
+            if self._left is not None and isinstance(cause, CallTimedOut):
+                raise self._left from self._left.__cause__
+            raise

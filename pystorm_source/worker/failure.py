@@ -15,6 +15,7 @@ from pystorm_source.errors import PystormError, TupleFailed, cut, given, one_lin
 from pystorm_source.errors.conditions import Code
 from pystorm_source.errors.redaction import redacted
 from pystorm_source.errors.user_frames import in_a_line
+from pystorm_source.worker.interrupt import CallTimedOut
 
 LONGEST = 200
 TIMED_OUT = "timed out"
@@ -24,6 +25,10 @@ OTHERWISE = (
 )
 MISTAKES = (PystormError, AttributeError, ImportError, NameError, TypeError)
 """Mistakes in the code, which fail each tuple: going on without these tuples would lose all."""
+REMEDY_OF_LONG_CALL = (
+    "give what the call waits for a time-out of its own (a request, a lock), let a loop end, or allow longer calls by "
+    "topology.subprocess.timeout.secs; Spark runs the task again"
+)
 UNREACHABLE = re.compile(r"Connect|Timeout")
 """In the name of an exception or of a base class: Python's own, and the ones of HTTP clients that are not OSErrors."""
 OF_TUPLES = ("process", "process_many", "process_batch", "group_key")
@@ -153,7 +158,9 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
         event = event if cause is None else f"{method}() raised {said(cause)}"
         input_ = place(failure.tuple, failure.offset).removeprefix("; ")
         remedy = AGAIN + (_otherwise(cause) if failure.method in OF_TUPLES and isinstance(cause, Exception) else "")
-        if failure.method == "initialize":
+        if isinstance(cause, CallTimedOut):
+            remedy = REMEDY_OF_LONG_CALL
+        elif failure.method == "initialize":
             remedy = _remedy_of_start(cause) or remedy
     subject = f"component {component!r}, task {task}: "
     here = f"in {where}" if where else ""

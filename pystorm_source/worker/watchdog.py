@@ -1,9 +1,10 @@
-"""Logs a call of a component that does not return, while it lasts, with tuple and stack.
+"""Logs a call of a component that does not return, while it lasts, with tuple and stack; ends it if an option says so.
 
     Worker: start, run, stop ──► watching(worker) ──► one thread of this process looks now and then:
                                                       the same call as at the last look ──► since when?
                                                       longer than the message time-out  ──► a warning
                                                       twice as long, four times, ...    ──► another one
+                                                      longer than topology.subprocess.timeout.secs ──► it is ended
 
 It costs executors nothing: they store the component in a call and the number of calls and turns anyway, and the thread
 reads these with the interpreter's lock held. It sleeps while no worker runs, and keeps no worker alive.
@@ -67,7 +68,20 @@ class Watched(Protocol):
 
     def place_of_run(self) -> str: ...
 
+    @property
+    def call_limit(self) -> float | None:
+        """Seconds after which a call is ended; None: never."""
 
+    def end_call(self, call: "LongCall", is_late: bool) -> None:
+        """Ends the run, because the call lasts too long. ``is_late``: it has been interrupted, and still lasts."""
+
+    def end_away(self, call: "LongCall") -> None:
+        """The same for a task in a process that does not answer."""
+
+
+INTERRUPTED_SECONDS = 2.0
+"""How long an interrupted call may still last. Less: its ``finally`` is cut off. More: one that cannot be interrupted
+ends later."""
 SILENT_SECONDS = LOOKS * LONGEST_SECONDS
 """A child process that has counted no look for this long is silent, for any time-out. Less: one that waits for a
 processor is named. More: the warning comes later."""
@@ -136,11 +150,12 @@ def _progress(executor: Any) -> tuple[Any, ...]:
 
 
 class _Watch(NamedTuple):
-    """``away``: for tasks in child processes."""
+    """``away``: for tasks in child processes. ``limit``: seconds after which a call is ended; None: never."""
 
     worker: "weakref.ref[Watched]"
     calls: CallTimes
     away: CallTimes
+    limit: float | None
 
 
 class Watchdog:
@@ -156,6 +171,7 @@ class Watchdog:
         self._changed = threading.Condition()
         self._workers: dict[int, _Watch] = {}
         self._count: Callable[[], None] = lambda: None
+        self._end_process: Callable[[str], None] = lambda _: None
         self._entered = 0
         self._thread: threading.Thread | None = None
         self._sleeps_for: float | None = None  # None: until a worker comes
@@ -182,16 +198,22 @@ class Watchdog:
         """In a child process: ``count`` is called at each look while there is a worker."""
         self._count = count
 
+    def end_process_by(self, end: Callable[[str], None]) -> None:
+        """In a child process: ``end`` ends it, if a call that lasts too long cannot be interrupted. It gets the call's
+        tuple, as text."""
+        self._end_process = end
+
     def _enter(self, worker: Watched) -> int:
         with self._changed:
             self._entered += 1
             watch = self._entered
             seconds = worker.call_seconds
             away = CallTimes(max(seconds, SILENT_SECONDS))
-            self._workers[watch] = _Watch(weakref.ref(worker), CallTimes(seconds), away)
+            limit = worker.call_limit
+            self._workers[watch] = _Watch(weakref.ref(worker), CallTimes(seconds), away, limit)
             if self._thread is None:
                 self._start()
-            elif self._sleeps_for is None or _interval(worker.call_seconds) < self._sleeps_for:
+            elif self._sleeps_for is None or _interval(_shorter(seconds, worker.call_limit)) < self._sleeps_for:
                 self._changed.notify()
             return watch
 
@@ -221,7 +243,7 @@ class Watchdog:
         with self._changed:
             # Order: copied first. A run that is garbage-collected leaves in the collecting thread, which may be this
             # one.
-            seconds = [watch.calls.seconds for watch in list(self._workers.values())]
+            seconds = [_shorter(watch.calls.seconds, watch.limit) for watch in list(self._workers.values())]
             self._sleeps_for = min(map(_interval, seconds), default=None)
             self._changed.wait(self._sleeps_for)
             watched = list(self._workers.values())
@@ -246,8 +268,27 @@ class Watchdog:
                 logger.warning("%s", text_of(call, worker.place_of_run()))
             for call in watch.away.look(worker.calls_away(), now):
                 logger.warning("%s", text_of_silent(call, worker.place_of_run()))
+            if watch.limit is not None:
+                self._end_long_calls(worker, watch, watch.limit, now)
         except Exception:
             self._complain()
+
+    def _end_long_calls(self, worker: Watched, watch: _Watch, limit: float, now: float) -> None:
+        """Interrupts them again at each look: a bare ``except`` may have caught it."""
+        for call in watch.calls.lasting(worker.calls(), now):
+            if call.seconds >= limit:
+                is_late = call.seconds >= limit + INTERRUPTED_SECONDS
+                worker.end_call(call, is_late)
+                if is_late:
+                    executor, _, _ = in_component(call.executors, call.thread)
+                    self._end_process(place(*executor.at_work))  # type: ignore[attr-defined]
+        for call in watch.away.lasting(worker.calls_away(), now):
+            if call.seconds >= max(limit, SILENT_SECONDS):
+                worker.end_away(call)
+
+
+def _shorter(seconds: float, limit: float | None) -> float:
+    return seconds if limit is None else min(seconds, limit)
 
 
 def _interval(seconds: float) -> float:
@@ -353,3 +394,4 @@ _watchdog = Watchdog()
 watching = _watchdog.watching
 calls_of = _watchdog.calls_of
 count_looks = _watchdog.count_looks
+end_process_by = _watchdog.end_process_by

@@ -32,6 +32,7 @@ from pystorm_source.worker.component_counts import ComponentMeter, Look
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.failure_rules import FailureRules
 from pystorm_source.worker.input_place import InputPlace
+from pystorm_source.worker.interrupt import listen
 from pystorm_source.worker.micro_batch import MicroBatch
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
@@ -39,7 +40,7 @@ from pystorm_source.worker.retries import Retries
 from pystorm_source.worker.run_counts import RunCounts
 from pystorm_source.worker.source_outage import SourceOutage
 from pystorm_source.worker.unawaited import watch_unawaited
-from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
+from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, LongCall, watching
 from pystorm_source.worker.wiring import Links, Wiring
 
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
@@ -232,6 +233,8 @@ class Worker:
         """
         self.broken = True
         watch_unawaited()
+        if self.call_limit is not None and not self._manual:
+            listen()
         if not self._places:
             self._notify_children(None)
         with self.watched():
@@ -264,6 +267,24 @@ class Worker:
             and executor.link.is_forked
             and (executor.in_flight > 0 or not executor.has_started)
         ]
+
+    @property
+    def call_limit(self) -> float | None:
+        """Seconds after which a call of a component is ended; None: never."""
+        return self.plan.options.subprocess_timeout_secs
+
+    def end_call(self, call: LongCall, is_late: bool) -> None:
+        """Fails the run, because a call lasts too long. Any thread may call it. ``is_late``: it has been interrupted,
+        and still lasts."""
+        assert self.call_limit is not None
+        self._calls.end(call, self.call_limit, is_late)
+
+    def end_away(self, call: LongCall) -> None:
+        """The same for a task in a process that does not answer: kills the process. Any thread may call it."""
+        executor = call.executors[0]
+        assert isinstance(executor, RemoteExecutor)
+        assert self.call_limit is not None
+        executor.link.kill(call.seconds, self.call_limit)
 
     def place_of_run(self) -> str:
         """The current input, for messages; empty if all spouts run at once."""

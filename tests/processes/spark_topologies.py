@@ -45,6 +45,30 @@ class Squares(Bolt):
         self.emit((n, n * n, os.getpid(), os.getppid()))
 
 
+class HangingSquares(Squares):
+    """At tuple 7777 a call does not return, as long as there is a file: in a loop, or because its process stops."""
+
+    def initialize(self, conf, context):
+        super().initialize({}, context)
+        self.hangs, self.stops = conf["app.hangs"], conf["app.stops"]
+
+    def process(self, tup):
+        while tup.values.n == 7_777 and os.path.exists(self.hangs):
+            if self.stops:
+                os.kill(os.getpid(), signal.SIGSTOP)
+        super().process(tup)
+
+
+class Hanging(Topology):
+    numbers = Numbers.spec()
+    squares = HangingSquares.spec(inputs=[numbers], processes=2)
+
+
+class HangingHere(Topology):
+    numbers = Numbers.spec()
+    squares = HangingSquares.spec(inputs=[numbers])
+
+
 class Squared(Topology):
     numbers = Numbers.spec()
     squares = Squares.spec(inputs=[numbers], processes=2)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import time
 from collections import Counter
 
 import pytest
@@ -13,6 +14,8 @@ from tests.processes.spark_topologies import (
     Cut,
     CutHere,
     Fewer,
+    Hanging,
+    HangingHere,
     Kept,
     Squared,
     SquaredRows,
@@ -63,6 +66,34 @@ def test_rows_are_exact_though_a_child_is_killed(spark, tmp_path):
     for parent, children in families(rows).items():
         assert len(children) == 2, "each Python process of Spark has two children"
         assert parent not in children
+
+
+@pytest.mark.parametrize(
+    ("topology", "stops", "said"),
+    [
+        (Hanging, False, "process() raised CallTimedOut: the call has not returned for"),
+        (Hanging, True, "it is stopped, as SIGSTOP does it"),
+        (HangingHere, False, "process() raised CallTimedOut: the call has not returned for"),
+    ],
+)
+def test_a_hang_fails_the_query_in_time_and_rows_are_exact_when_it_starts_again(spark, tmp_path, topology, stops, said):
+    hangs = tmp_path / "hangs"
+    hangs.touch()
+    config = {"app.hangs": str(hangs), "app.stops": stops, "topology.subprocess.timeout.secs": 1}
+    frame = read_stream(spark, topology, options={"config": json.dumps(config)})
+    began = time.monotonic()
+    with pytest.raises(Exception, match="component 'squares', task ") as raised:
+        run(frame, tmp_path)
+    assert time.monotonic() - began < 90
+    assert said in str(raised.value)
+    assert "topology.subprocess.timeout.secs" in str(raised.value)
+    if not stops:
+        assert "input:  tuple (7777,) of numbers.default; offset 7777" in str(raised.value)
+        assert "spark_topologies.py" in str(raised.value)
+    hangs.unlink()
+    run(frame, tmp_path)
+    rows = rows_in(spark, frame, tmp_path)
+    assert sorted((row.n, row.square) for row in rows) == [(n, n * n) for n in range(TOTAL)]
 
 
 @every_spark

@@ -256,6 +256,8 @@ def test_where_no_call_is_under_way_the_one_that_took_longer_than_the_time_is_na
 class Worked:
     """What a watchdog needs of a worker."""
 
+    call_limit = None
+
     def __init__(self, call_seconds=SOON):
         self.call_seconds = call_seconds
         self.asked = threading.Semaphore(0)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
+from pystorm_source.worker.interrupt import WAKES
 from pystorm_source.worker.processes.address_space import limit_in_words
 from pystorm_source.worker.processes.frames import pack, unpack
 
@@ -81,6 +82,8 @@ def _frames(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
     found = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
+        if code is WAKES:
+            break  # order: here, as the other process does not know whose frame it is
         found.append((code.co_filename, traceback.tb_lineno or 1, code.co_name))
         traceback = traceback.tb_next
     return found[-MOST_FRAMES:]

@@ -18,11 +18,13 @@ import threading
 import traceback
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 from pystorm_source.errors import TopologyError
 from pystorm_source.worker.processes.child_setup import ChildSetup
-from pystorm_source.worker.processes.child_stack import ChildStack
+from pystorm_source.worker.processes.child_stack import ChildStack, end_with_stack
+from pystorm_source.worker.watchdog import end_process_by
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,10 @@ class ChildProcess:
         outside of calls; None if the child does not answer."""
         return None if self._stack is None else self._stack.ask(self.kill)
 
+    def last_call(self) -> tuple[str, tuple[str, ...]]:
+        """The tuple, as text, and the stack of a process that has ended by ``end_with_stack``."""
+        return ("", ()) if self._stack is None else self._stack.left()
+
     def close(self) -> Ending:
         """Ends it by SIGKILL, if it has not ended by itself, and waits for its end."""
         self.kill()
@@ -188,6 +194,7 @@ def _run(
     try:
         setup.apply(name, parent, {*keeps, stack.there_fd})
         stack.answer()
+        end_process_by(partial(end_with_stack, stack))
         body()
         status = 0
     except SystemExit as ended:

@@ -14,8 +14,10 @@ import re
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 
+from pystorm_source.errors import one_line
 from pystorm_source.errors.user_frames import line_shown
 
 SIGNAL = getattr(signal, "SIGURG", None)  # None: Windows, where there are no children
@@ -28,9 +30,24 @@ REST_SECONDS = 0.02
 MOST_FRAMES = 20
 """The innermost frames to show. More: the text is too long to read. Fewer: the user's own line is missing."""
 
+STUCK_STATUS = 75
+"""Exit status of a child that ``end_with_stack`` has ended: EX_TEMPFAIL, as it is worth another try."""
+
+_TUPLE = "tuple:"
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 _RUNS = os.path.join("worker", "processes", "child_tasks.py")
 _OURS = (f"{os.sep}pystorm_source{os.sep}worker{os.sep}", f"{os.sep}pystorm_source{os.sep}api{os.sep}")
+
+
+def end_with_stack(stack: "ChildStack", tup: str) -> None:
+    """In the child, from any thread: ends the process at once, and leaves its main thread's stack in the pipe, and the
+    tuple, as text."""
+    stack.leave(tup)
+    main = threading.main_thread().ident
+    if SIGNAL is not None and main is not None:
+        signal.pthread_kill(main, SIGNAL)
+        time.sleep(ANSWER_SECONDS)  # the handler runs in the other thread, and nothing tells of its end
+    os._exit(STUCK_STATUS)
 
 
 class ChildStack:
@@ -60,6 +77,18 @@ class ChildStack:
             while self._comes(seconds) and (piece := self._read()):  # empty: the child has ended
                 text, seconds = text + piece, REST_SECONDS
         return tuple(_frames(text.decode(errors="replace"))) if text else None
+
+    def leave(self, tup: str) -> None:
+        """In the child: writes the tuple, as text, without a question."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self.there_fd, f"{_TUPLE}{one_line(tup)}\n".encode())
+
+    def left(self) -> tuple[str, tuple[str, ...]]:
+        """The tuple and the frames that the child has written before its end; empty if it has not."""
+        with self._asking:
+            text = self._read().decode(errors="replace") if self._own_fd >= 0 else ""
+        found = [line.removeprefix(_TUPLE) for line in text.splitlines() if line.startswith(_TUPLE)]
+        return "".join(found[-1:]), tuple(_frames(text))
 
     def _comes(self, seconds: float) -> bool:
         poll = select.poll()

@@ -26,6 +26,7 @@ from pystorm_source.worker.processes import frames
 from pystorm_source.worker.processes.carried_batch import CarriedBatch
 from pystorm_source.worker.processes.carried_error import unpack_error
 from pystorm_source.worker.processes.child_process import ChildProcess, Ending
+from pystorm_source.worker.processes.child_stack import STUCK_STATUS
 from pystorm_source.worker.processes.end_time import EndTime
 
 # Longer: a busy thread learns later that a child has ended. Shorter: a system call for nothing.
@@ -82,6 +83,7 @@ class TaskLink:
         self.pidfd = -1
         self._look_at = 0.0
         self.has_ended = False
+        self._killed_for = ""  # what to say of a process that this one has killed
         self._send: Callable[[], bool] | None = None  # for the request to end
 
     @property
@@ -200,21 +202,44 @@ class TaskLink:
             self._send = None
         self.end.ring()
 
+    def kill(self, seconds: float, limit: float) -> None:
+        """Ends a process that has not answered for so long, and may for ``limit``. Blocking, for at most a fifth of a
+        second: asks it for its stack. Any thread may call it."""
+        if self._process is None or self._killed_for:
+            return
+        doing, stack = self.doing, self.stack()
+        self._killed_for = (
+            f"was killed{_at(stack)}: it has not answered for {seconds:.3g} s, longer than "
+            f"topology.subprocess.timeout.secs ({limit:g}) allows{doing and f'; {doing}'}"
+        )
+        self._process.kill()
+
     def raise_ended(self, executor: RemoteExecutor) -> NoReturn:
         """Raises ComponentFailed: the child has ended although its task was not told to end. Names the tuples in it."""
         assert self._process is not None
         ending = self._process.ended() or Ending()
+        what = self._killed_for or f"{ending}{_memory_hint(ending)}"
+        if ending.status == STUCK_STATUS:
+            tup, stack = self._process.last_call()
+            what = (
+                f"has ended itself{_at(stack)}: a call has not returned for longer than "
+                f"topology.subprocess.timeout.secs allows, and could not be interrupted{tup}"
+            )
         away, offset = executor.at_work
         method = "process" if executor.has_started else "initialize"
         raise ComponentFailed(executor.component, executor.task, method, away, offset) from RuntimeError(
-            f"the process of component {executor.component!r}, task {executor.task} {ending}"
-            f"{_memory_hint(ending)}{_away_text(executor)}. Given: process {self._process.pid}"
+            f"the process of component {executor.component!r}, task {executor.task} {what}{_away_text(executor)}. "
+            f"Given: process {self._process.pid}"
         )
 
     @staticmethod
     def not_carried(values: tuple[Any, ...], error: Exception) -> Exception:
         """The error for a tuple with a value that cannot be sent to another process."""
         return frames.not_carried(values, error, "gets")
+
+
+def _at(stack: Sequence[str] | None) -> str:
+    return f" at {stack[-1]}" if stack else ""
 
 
 def _memory_hint(ending: Ending) -> str:
