@@ -73,7 +73,12 @@ def _flink_environment() -> dict[str, str]:
     # The interpreter that a JVM embeds knows nothing of the virtual environment of its program.
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     packages = FLINK.python().parents[1] / "lib" / version / "site-packages"
-    return {"JAVA_HOME": str(ensure_java().home), "PYTHONPATH": f"{ROOT}{os.pathsep}{packages}"}
+    return {
+        "JAVA_HOME": str(ensure_java().home),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{packages}",
+        # Otherwise a job on this machine runs its functions in threads of its program, which share one lock.
+        "_python_worker_execution_mode": "process",
+    }
 
 
 def _two_ports() -> dict[str, list[int]]:

@@ -4,6 +4,8 @@
                            ratio that ``tune`` computes from a run in one process
     20us-pool, 200us-pool  the same against ``multiprocessing.Pool.imap`` of two processes, by hand, into the same rows
     …-pool-singly          the same, with imap's default of one row per piece of work
+    200us-flink, 200us-flink-one
+                           the same against PyFlink in process mode, parallelism 2; one process against parallelism 1
     20us-spark, 200us-spark
                            against one process through Spark: a batch read of one partition with spark.task.cpus=2
     parent-cpu             cost for the parent to send a tuple and receive it back: a bolt that passes rows on, less the
@@ -25,6 +27,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -35,6 +40,9 @@ from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from benchmarks.harness.written import rates_in_turn
+from benchmarks.job_programs.heavy import work
+from benchmarks.jobs.process import Failed, Process
+from benchmarks.jobs.side import PYFLINK
 from pystorm_source import read
 from pystorm_source.api import ArrowBolt, Bolt, Spout, Topology, Tuple
 from pystorm_source.clock import SystemClock
@@ -44,6 +52,7 @@ from pystorm_source.tuning.settings import Settings as Tried
 from pystorm_source.tuning.trial import TrialRunner
 from pystorm_source.worker import OutputPlan, ViewPlan
 from pystorm_source.worker.new_worker import new_worker
+from testbed.maven import PeerMissing
 
 TEXT = "some text of a row"
 LOOPS = "benchmark.loops"
@@ -58,20 +67,14 @@ HEAVY = {"20us": (20, 100_000, 1.6), "200us": (200, 12_000, 1.85)}
 """Microseconds per tuple, tuples per run, the target ratio."""
 SPARK_HEAVY = {"20us": (400_000, 1.5), "200us": (40_000, 1.8)}
 """Rows per read, the target ratio. Fewer rows: Spark's cost of a read shows."""
+FLINK_ROWS = (1_000, 60_000)
+"""Few and many. The time of few is taken off: a job's start costs seconds. Fewer of the many: its noise shows."""
 POOL_ASKED = 1.2
 PARENT_MICROS_ASKED = 1.5
 ROUND_TRIP_MICROS_ASKED = 60.0
 ARROW_ASKED = 0.4
 BATCH_ROWS = 65_536
 MEGABYTE = pa.record_batch([np.arange(BATCH_ROWS, dtype=np.float64)] * 2, names=["a", "b"])
-
-
-def work(loops: int) -> int:
-    """Computes in pure Python, holding the interpreter's lock."""
-    total = 0
-    for i in range(loops):
-        total += i * i & 7
-    return total
 
 
 def loops_of(micros: float) -> int:
@@ -215,6 +218,33 @@ class Pool:
         return rows / seconds, cpu / rows * 1e6
 
 
+class Flink:
+    """Runs jobs of PyFlink in one JVM; each starts a Python process for each of its parallel tasks. Raises
+    PeerMissing."""
+
+    def __init__(self, stack: ExitStack, loops: int):
+        self._folder = Path(stack.enter_context(TemporaryDirectory(prefix="flink")))
+        self._process = stack.enter_context(Process(PYFLINK._replace(options=dict), self._folder))
+        self._loops = loops
+        self._numbers = count()
+        self._job(FLINK_ROWS[0], 1)
+
+    def rate(self, many: int, parallelism: int) -> float:
+        """Rows per second, without a job's start. Raises Failed."""
+        few = FLINK_ROWS[0]
+        return (many - few) / (self._job(many, parallelism) - self._job(few, parallelism))
+
+    def _job(self, rows: int, parallelism: int) -> float:
+        """Returns its seconds."""
+        out = self._folder / f"rows-{next(self._numbers)}"
+        options = {"rows": rows, "text": TEXT, "loops": self._loops, "parallelism": parallelism, "out": str(out)}
+        seconds = self._process.does("heavy_flink", options)["seconds"]
+        found = sum(file.read_bytes().count(b"\n") for file in out.rglob("part-*"))
+        if found != rows:
+            raise RuntimeError(f"{found} rows came of {rows}")
+        return seconds
+
+
 def _batch(rows: list[tuple[int, int]]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True) if rows else ((), ())
     return pa.record_batch([pa.array(column, pa.int64()) for column in columns], schema=SCHEMA)
@@ -250,6 +280,8 @@ def run(settings: Settings) -> Iterator[Record]:
     for case in HEAVY:
         if settings.wants(case) or settings.wants(f"{case}-pool"):
             yield from measure(case, settings)
+    if settings.wants("200us-flink") or settings.wants("200us-flink-one"):
+        yield from against_flink(settings)
     if any(settings.wants(f"{case}-spark") for case in HEAVY):
         yield from through_spark(settings)
     if settings.wants("parent-cpu"):
@@ -296,6 +328,42 @@ def measure(case: str, settings: Settings) -> Iterator[Record]:
             peer_values=seen[pool],
             asked=POOL_ASKED,
             note=None if settings.peers else "the peer was not asked for (--no-peers)",
+        )
+
+
+def against_flink(settings: Settings) -> Iterator[Record]:
+    """Measures both in two processes, and both in one."""
+    micros, rows, _ = HEAVY["200us"]
+    loops, rows = loops_of(micros), rows // 20 if settings.quick else rows
+    many = FLINK_ROWS[0] * 3 if settings.quick else FLINK_ROWS[1]
+    seen: dict[tuple[str, int], list[float]] = {(side, n): [] for side in ("ours", "flink") for n in (1, PROCESSES)}
+    note = None if settings.peers else "the peer was not asked for (--no-peers)"
+    with ExitStack() as stack:
+        ours = {n: Side(heavy(n if n > 1 else 0), stack, SCHEMA, "last", loops) for n in (1, PROCESSES)}
+        flink: Flink | None = None
+        try:
+            flink = Flink(stack, loops) if settings.peers else None
+        except (PeerMissing, Failed) as error:
+            note = str(error)
+        for _ in range(settings.runs_of(3)):
+            for n, side in ours.items():
+                seen["ours", n].append(side.run(rows)[0])
+                try:
+                    if flink is not None:
+                        seen["flink", n].append(flink.rate(many, n))
+                except Failed as error:
+                    flink, note = None, str(error)
+    for case, n in (("200us-flink", PROCESSES), ("200us-flink-one", 1)):
+        yield record(
+            "processes",
+            case,
+            seen["ours", n],
+            "tuples/s",
+            peer=f"PyFlink, parallelism {n}",
+            peer_version=PYFLINK.version,
+            peer_values=seen["flink", n],
+            loops=loops,
+            note=note,
         )
 
 
