@@ -8,7 +8,7 @@
 """
 
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StructField, StructType
 
@@ -29,16 +29,6 @@ checkpoint with other fields, and a reader of the checkpoint needs nothing else.
 MOST_KEYS = 10_000
 """Most keys of several times that one run of a stage gets. More: memory. Fewer: a run for each second that a query was
 stopped."""
-
-
-class _States(Protocol):
-    def get(self, key: Key) -> tuple[Any, ...] | None: ...
-
-    def put(self, key: Key, values: tuple[Any, ...]) -> None: ...
-
-    def remove(self, key: Key) -> None: ...
-
-    def flush(self) -> tuple[int, ...]: ...
 
 
 class _Entries:
@@ -75,7 +65,7 @@ class BucketStates:
         self._head = head
         self._handle = handle
         self._form = form
-        self._states: _States = _Entries(states) if form is None else StatePages(form, states, Size())
+        self._states: _Entries | StatePages = _Entries(states) if form is None else StatePages(form, states, Size())
         self._found: tuple[int, ...] | None = None
         self._buckets = 0
         self._lock = Lock()

@@ -114,7 +114,7 @@ class KeyedProcessor(StatefulProcessor):
     def init(self, handle: Any) -> None:
         """Declares the states' variables."""
         plan: KeyedPlan = interned(self._made)
-        form = PageForm.of(plan.shape) if plan.ttl_millis is None else None
+        form = PageForm(plan.shape.key_types, plan.shape.types) if plan.ttl_millis is None else None
         self._kept = BucketStates.declared(
             handle, plan.variable, plan.key, plan.values, plan.ttl_millis, form, plan.shape.has_timers
         )

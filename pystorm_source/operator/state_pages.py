@@ -15,6 +15,7 @@ Threading law: one thread at a time.
 """
 
 import zlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ import pyarrow as pa
 from cython_core.arrow.batch_rows import BatchRows
 from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.routing.route import hash_of
-from pystorm_source.api.key_state import Key, StateShape, part_of_key
+from pystorm_source.api.key_state import Key, part_of_key
 from pystorm_source.errors import OptionError
 from pystorm_source.types.arrow import ddl_of
 
@@ -63,27 +64,17 @@ class Size(NamedTuple):
 
 
 class PageForm:
-    """Pages as bytes. ``keys``, ``states``: the columns of keys and of their states."""
+    """Pages as bytes. ``keys``, ``states``: the types of the columns of keys and of their states."""
 
-    def __init__(self, keys: pa.Schema, states: pa.Schema):
+    def __init__(self, keys: Sequence[pa.DataType], states: Sequence[pa.DataType]):
         self._width = len(keys)
-        columns = [field.with_name(str(place)) for place, field in enumerate([*keys, *states])]
-        self.schema = pa.schema([pa.field(column.name, column.type) for column in columns])
+        # By place: a field of the key may be called like one of the state.
+        self.schema = pa.schema([(str(place), kind) for place, kind in enumerate([*keys, *states])])
         # Nothing else in a page says what its columns are, and other ones would be read as wrong values.
         types = ", ".join(ddl_of(column.type) for column in self.schema).replace(" not null", "")
         self._mark = zlib.crc32(types.encode()).to_bytes(_MARK_BYTES, "little")
         self._rows = RowBatchBuilder(self.schema)
         self._sink = RowSink(self._rows, range(len(self.schema)))
-
-    @classmethod
-    def of(cls, shape: StateShape) -> "PageForm":
-        """The form of the pages of a bolt."""
-        names = (shape.key_names, shape.names)
-        keys, states = (
-            pa.schema(list(zip(each, types, strict=True)))
-            for each, types in zip(names, (shape.key_types, shape.types), strict=True)
-        )
-        return cls(keys, states)
 
     def batch(self, page: bytes) -> pa.RecordBatch:
         """The columns of a page. Raises OptionError if they are other ones than this bolt's."""

@@ -69,7 +69,7 @@ class _KeysOfPages:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with spark_border():
             key, state = (self.schema.field(name).type for name in (KEY, STATE))
-            form = PageForm(pa.schema(list(key)), pa.schema(list(state)))
+            form = PageForm(*([field.type for field in part] for part in (key, state)))
             for batch in batches:
                 for page in batch.column(0).to_pylist():
                     columns = form.batch(page).columns

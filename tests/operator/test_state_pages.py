@@ -41,8 +41,7 @@ WORD, COUNT = (pa.string(),), (pa.int64(),)
 
 
 def form_of(key=WORD, state=COUNT):
-    # Names that are equal: a field of the key may be called like one of the state.
-    return PageForm(*(pa.schema([(f"f{n}", kind) for n, kind in enumerate(kinds)]) for kinds in (key, state)))
+    return PageForm(key, state)
 
 
 def run(store, size, change, form=None):
