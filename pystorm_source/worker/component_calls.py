@@ -52,7 +52,6 @@ class ComponentCalls:
 
     def call(self, executor: Executor, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a component's method. Raises TupleFailed, with the component's exception as its cause."""
-        self._driver = threading.get_ident()
         try:
             with self._leaves_long_calls(), named_call(executor.component, executor.task, method):
                 return self._scheduler.call(executor, function, *arguments)
@@ -73,7 +72,6 @@ class ComponentCalls:
     @contextmanager
     def turns(self) -> Iterator[None]:
         """Wraps executors' turns. Raises TupleFailed if a component fails in one."""
-        self._driver = threading.get_ident()
         try:
             with self._leaves_long_calls():
                 yield
@@ -85,21 +83,23 @@ class ComponentCalls:
 
     def end(self, call: LongCall, limit: float, is_late: bool) -> None:
         """Ends a call that has lasted for longer than ``limit`` seconds, and so the run. Any thread may call it.
-        ``is_late``: it has been interrupted, and still lasts: if it has a thread of its own, that is left behind."""
+        ``is_late``: it has been interrupted, and still lasts: a thread that is not the driving one is left behind."""
         text = (
-            f"the call has not returned for {call.seconds:.3g} s, longer than topology.subprocess.timeout.secs allows"
+            f"the call has not returned for {call.seconds:.3g} s, longer than topology.subprocess.timeout.secs allows. "
+            f"Given: {limit:g}"
         )
-        interrupt(call.thread, f"{text}. Given: {limit:g}")
+        interrupt(call.thread, text)
         if is_late and call.thread != self._driver and self._left is None:
             executor, method, stack = in_component(call.executors, call.thread)
             tup, offset = executor.at_work  # type: ignore[attr-defined]
             self._left = ComponentFailed(executor.component, executor.task, method or "process", tup, offset)
-            self._left.__cause__ = CallTimedOut(f"{text}. Given: {limit:g}. It is at:\n{''.join(stack)}")
+            self._left.__cause__ = CallTimedOut(f"{text}. It is at:\n{''.join(stack)}")
             interrupt(self._driver, text)
 
     @contextmanager
     def _leaves_long_calls(self) -> Iterator[None]:
         """Raises what ``end`` has left behind."""
+        self._driver = threading.get_ident()
         try:
             yield
         except (CallTimedOut, ComponentFailed) as error:

@@ -213,7 +213,7 @@ class Watchdog:
             self._workers[watch] = _Watch(weakref.ref(worker), CallTimes(seconds), away, limit)
             if self._thread is None:
                 self._start()
-            elif self._sleeps_for is None or _interval(_shorter(seconds, worker.call_limit)) < self._sleeps_for:
+            elif self._sleeps_for is None or _interval(_shorter(seconds, limit)) < self._sleeps_for:
                 self._changed.notify()
             return watch
 
