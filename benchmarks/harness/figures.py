@@ -175,7 +175,7 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
 
 
 def report() -> list[Path]:
-    """Writes the figures of all pages anew. Returns the pages that have changed."""
+    """Writes the figures of all pages. Returns the pages that have changed."""
     changed = []
     for page in PAGES:
         text = page.read_text()
@@ -189,7 +189,7 @@ def report() -> list[Path]:
 def with_figures(text: str) -> str:
     """Returns the text of a page with the figures of the records.
 
-    Raises KeyError for a row of which nothing says where it comes from.
+    Raises KeyError if a row is not in FIGURES, ValueError if it does not have the numbers that are named there.
     """
     return MARKED.sub(lambda block: _block(block[0]), text)
 
@@ -214,11 +214,15 @@ def _cells(line: str) -> list[str]:
 def _row(head: str, line: str) -> str:
     first, *others = _cells(line)
     try:
-        sources = iter(FIGURES[head][first])
+        sources = FIGURES[head][first]
     except KeyError:
         raise KeyError(f"nothing says where the row {first!r} of the table {head!r} comes from") from None
-    cells = [NUMBER.sub(lambda shown: _figure(shown, next(sources)), cell, count=1) for cell in others]
-    return "| " + " | ".join([first, *cells]).replace("|  |", "| |") + (" |" if cells[-1] else "|")
+    numbers = sum(NUMBER.search(cell) is not None for cell in others)
+    if numbers != len(sources):
+        raise ValueError(f"the row {first!r} has {numbers} numbers, and FIGURES names {len(sources)}. Given: {line}")
+    left = iter(sources)
+    cells = [NUMBER.sub(lambda shown: _figure(shown, next(left)), cell, count=1) for cell in others]
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in [first, *cells]) + "|"
 
 
 def _figure(shown: re.Match[str], cell: Cell) -> str:
@@ -231,7 +235,7 @@ def _figure(shown: re.Match[str], cell: Cell) -> str:
 
 
 def records(bench: str, case: str) -> Sequence[dict[str, Any]]:
-    """Returns the records of a case, in the order in which they were measured. Raises LookupError if there is none."""
+    """Returns the records of a case, the oldest first. Raises LookupError if the case has no record."""
     lines = (RESULTS / f"{bench}.jsonl").read_text().splitlines()
     found = [record for record in map(json.loads, filter(None, lines)) if record.get("case") == case]
     if not found:

@@ -1,4 +1,4 @@
-"""The figures of README.md and docs/PERFORMANCE.md are those of benchmarks/results; the picture is one of `draw`'s."""
+"""README.md and docs/PERFORMANCE.md have the figures of benchmarks/results; `draw` has drawn the picture."""
 
 import html
 import json
@@ -52,6 +52,12 @@ def test_several_records_are_their_median_and_a_range(tmp_path, monkeypatch):
 def test_a_row_that_no_record_is_behind_is_named():
     with pytest.raises(KeyError, match="another row"):
         with_figures(TABLE.replace("constant spout → null bolt", "another row", 1))
+    for row, numbers in (("| 1 million | |", 1), ("| 1 million | 2 million | 3 |", 3)):
+        text = re.sub(r"\| 1\.1 million .*", row, TABLE, count=1)
+        with pytest.raises(
+            ValueError, match=rf"'constant spout → null bolt' has {numbers} numbers, and FIGURES names 2"
+        ):
+            with_figures(text)
     with pytest.raises(LookupError, match=r"core.jsonl has no record of the case 'x'"):
         figures.records("core", "x")
 
