@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pystorm_source.operator.state_needs import PROVIDER, ROCKS_DB
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.spark.java import ensure_java
+from testbed.spark_classes import QUICK
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = "local-cluster[2,1,1024]"
@@ -50,7 +51,7 @@ def session(master: str, folder: Path) -> SparkSession:
     """
     ensure_java()
     # Virtual machines that live for seconds: what they compile thoroughly does not pay.
-    java = f"-Djava.io.tmpdir={folder / 'tmp'} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    java = f"-Djava.io.tmpdir={folder / 'tmp'} {QUICK}"
     spark = (
         SparkSession.builder.master(master)
         .appName("kills")

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.ports import free_port
+from testbed.spark_classes import QUICK
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 DEADLINE = 90.0
@@ -50,7 +51,6 @@ def start(what: str, arguments: list[str], folder: Path, env: dict[str, str]) ->
         )
 
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOGS = """
 rootLogger.level = info
 rootLogger.appenderRef.console.ref = console
