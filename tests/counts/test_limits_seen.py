@@ -15,7 +15,8 @@ from pystorm_source.records.bottleneck import BREAKER, DOWNSTREAM, LIMIT, USED
 from pystorm_source.records.standstill import Asked, RunState
 from pystorm_source.source.task.range_state import range_state
 from pystorm_source.testing import run_topology
-from pystorm_source.testing.watch import TooLong, let_come, raise_in
+from pystorm_source.testing.watch import TooLong, let_come
+from pystorm_source.worker.interrupt import raise_in
 from pystorm_source.worker.local_run import LocalRun
 from pystorm_source.worker.local_status import LocalStatus
 from tests.counts.test_query_counts import SCHEDULED, Told
@@ -181,7 +182,7 @@ def stopped_at(topology, look, seconds=1.5):
         try:
             found.append(look(local))
         finally:
-            raise_in(main)
+            raise_in(main, TooLong)
 
     watcher = threading.Thread(target=watch)
     local.unread.look()
