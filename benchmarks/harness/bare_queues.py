@@ -17,7 +17,6 @@ PAGE = 1000
 """Entries per request to Redis, on all sides."""
 STREAMS = ("a", "b")
 JETSTREAM = "benchmark"
-MQTT_TOPIC = "benchmark"
 MQTT_IN_FLIGHT = 10_000
 """Of MqttSpout. The broker sends no more before the first of them is acknowledged."""
 Row = tuple[Any, ...]
@@ -111,9 +110,10 @@ def left(client: Any) -> None:
 
 
 def drain_mqtt(port: str, queue: str, number: int) -> int:
-    """Takes the messages of one of two sessions, each acknowledged as it comes; how many."""
+    """Takes the messages of one of two sessions, each acknowledged as it comes; how many. ``queue``: session, which is
+    also the topic, and how many."""
     session, half = queue.split()
-    client, came = mqtt_session(int(port), f"{session}-{number}", f"{MQTT_TOPIC}/{number}")
+    client, came = mqtt_session(int(port), f"{session}-{number}", f"{session}/{number}")
     while len(came) < int(half):
         time.sleep(0.001)
     left(client)
@@ -160,7 +160,7 @@ class MqttReader(SimpleDataSourceStreamReader):
 
     def read(self, start: dict[str, int]) -> tuple[Iterator[Row], dict[str, int]]:
         if self.client is None:
-            self.client, self.came = mqtt_session(self.port, self.session, f"{MQTT_TOPIC}/#", manual=True)
+            self.client, self.came = mqtt_session(self.port, self.session, f"{self.session}/#", manual=True)
         rows: list[Row] = []
         end = time.monotonic() + 0.5
         while len(rows) < self.step and time.monotonic() < end:

@@ -77,6 +77,10 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
             Cell("through_spark", "batch-spout", "ratio"),
         ],
     },
+    "messages per second": {
+        "`MqttSpout` with a journal, to Spark": peer("sources", "mqtt / bare"),
+        "`MqttSpout`, again": peer("sources", "mqtt / simple"),
+    },
     "records per second": {
         "`KafkaBatchSpout`, all rows to Spark": peer("kafka", "arrow / spark-arrow"),
         "`KafkaSpout`, tuples into a null bolt": peer("kafka", "tuple / spark-plain"),
