@@ -4,16 +4,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from pystorm_source.api.cursor_page import first_cursor_of, is_full, page_of, partitions_of
 from pystorm_source.api.polled_rows import PolledRows
 from pystorm_source.api.seen_keys import SeenKeys, digest_of
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.errors import MethodMissingError, TopologyError, given
-
-LEAST_FULL = 10
-"""If two pages in a row have the same number of rows, and at least this many, the second counts as full even if it has
-fewer rows than were asked for. Too small: a source with a new row every moment is asked without a pause. Too large: a
-source that gives smaller pages than it is asked for gives one every ``poll_seconds``."""
+from pystorm_source.errors import MethodMissingError, given
 
 Page = tuple[Iterable[Any], Any]
 
@@ -24,9 +20,9 @@ class CursorSpout(Spout):
     To implement: ``read``. With more than one sequence to read, ``partitions`` and ``first_cursor``, too. One
     Spark task calls them, for one partition after another.
 
-    It needs a journal (option ``journal.path``). The journal keeps the rows of a micro-batch together with the cursors
-    after them, so every row arrives exactly once, even if pages change: once its micro-batch is committed, a page is
-    never read again. Until then, it is read again from its cursor.
+    It needs a journal (option ``journal.path``), unless it is ``replayable``. The journal keeps the rows of a
+    micro-batch together with the cursors after them, so every row arrives exactly once, even if pages change: once its
+    micro-batch is committed, a page is never read again. Until then, it is read again from its cursor.
 
     After a full page, the source is asked again at once; after any other page, when ``poll_seconds`` are over. If the
     source is busy, raise ``RetryLater`` in ``read`` or ``partitions``.
@@ -39,6 +35,9 @@ class CursorSpout(Spout):
         remembered (int): rows of each partition that are remembered by ``row_key``, at least 0. If the cursor goes
             back a little, late rows are found, and known rows are dropped. Each remembered row takes 11 bytes in every
             micro-batch's manifest. Defaults to 0.
+        replayable (bool): whether the source gives the same rows, in the same order, behind the same cursor at any
+            time; it may only add rows at the end. Then a query needs no journal: Spark's offset has the cursors, and
+            several tasks read pages at once. Defaults to False.
         partition (str): the partition that ``read`` is called for.
 
     Example:
@@ -62,6 +61,8 @@ class CursorSpout(Spout):
     """Seconds until a partition without more rows is asked again."""
     remembered: ClassVar[int] = 0
     """Rows of each partition that are known by their keys."""
+    replayable: ClassVar[bool] = False
+    """Whether rows behind a cursor stay as they are."""
     partition: str = ""
     """The partition that ``read`` is called for."""
     clock: Clock = SystemClock()
@@ -181,7 +182,7 @@ class _Pages(PolledRows):
         """Emits a page of the next partition that is due. False if no partition is, and there are rows."""
         now = self._now()
         if self._names is None or now >= self._names_due:
-            self._names = self._partitions()
+            self._names = partitions_of(self._spout)
             self._names_due = now + self._poll_seconds
         for step in range(len(self._names)):
             name = self._names[(self._turn + step) % len(self._names)]
@@ -194,43 +195,20 @@ class _Pages(PolledRows):
         self._has_rows = False  # once: the next call waits for more
         return False
 
-    def _partitions(self) -> Sequence[str]:
-        found: Any = self._spout.partitions()
-        names = [] if isinstance(found, str) else list(found)
-        if isinstance(found, str) or not all(isinstance(name, str) for name in names):
-            raise _wrong(type(self._spout).__name__, "partitions() returns a list of names", found)
-        return names
-
     def _read(self, partition: str) -> None:
         spout = self._spout
-        spout.partition = partition
-        if partition in self._cursors:
-            cursor = self._cursors[partition]
-        else:
-            cursor = self._json(spout.first_cursor(partition), "first_cursor")
-        # A page counts whole or not at all: what a generator raises comes before the first emit.
-        spout._pystorm_has_more = None
+        cursor = self._cursors[partition] if partition in self._cursors else first_cursor_of(spout, partition)
+        before = self._sizes.get(partition)
         try:
-            answer: Any = spout.read(cursor, spout.page_rows)
+            page = page_of(spout, partition, cursor, before)
         except Exception:
             if not spout.exit_on_exception:  # it is asked again, and not at once
                 self._due[partition] = self._now() + self._poll_seconds
             raise
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise _wrong(type(spout).__name__, "read() returns its rows and the cursor behind them", answer)
-        rows, following = list(answer[0]), self._json(answer[1], "read")
-        count = len(rows)
-        new = rows if not spout.remembered else self._unseen(partition, rows)
-        if new and following == cursor and not spout.remembered:
-            raise _wrong(
-                type(spout).__name__,
-                "read() returns another cursor behind rows than before them, or they would be read for ever; a cursor "
-                "that stays where it is needs `remembered`, so that known rows are dropped",
-                following,
-            )
-        self._cursors[partition] = following
-        is_full = self._is_full(partition, count)
-        if is_full and following == cursor and not new:
+        count = self._sizes[partition] = len(page.rows)
+        new = page.rows if not spout.remembered else self._unseen(partition, page.rows)
+        self._cursors[partition] = page.following
+        if page.following == cursor and not new and is_full(count, spout.page_rows, before):
             spout._any_logger().warning(
                 "read() of %s gave %d known rows and the cursor %s again: if there are more rows behind them, they are "
                 "never read. Let the cursor go back less, or set page_rows higher",
@@ -238,17 +216,10 @@ class _Pages(PolledRows):
                 count,
                 given(cursor),
             )
-        told = spout._pystorm_has_more
-        goes_on = is_full and following != cursor if told is None else told
-        self._due[partition] = self._now() + (0.0 if goes_on else self._poll_seconds)
-        self._resting.discard(partition) if goes_on else self._resting.add(partition)
+        self._due[partition] = self._now() + (0.0 if page.goes_on else self._poll_seconds)
+        self._resting.discard(partition) if page.goes_on else self._resting.add(partition)
         self._has_rows = self._has_rows or bool(new)
         self._emit(new)
-
-    def _is_full(self, partition: str, count: int) -> bool:
-        before = self._sizes.get(partition)
-        self._sizes[partition] = count
-        return is_full(count, self._spout.page_rows, before)
 
     def _unseen(self, partition: str, rows: list[Any]) -> list[Any]:
         seen = self._seen.get(partition)
@@ -258,21 +229,3 @@ class _Pages(PolledRows):
         found = [row for row, digest in zip(rows, digests, strict=True) if seen.add(digest)]
         seen.forget(max(self._spout.remembered, len(rows)))
         return found
-
-    def _json(self, cursor: Any, method: str) -> Any:
-        """Returns the cursor as it is after a restart: a tuple is then a list."""
-        try:
-            return json.loads(json.dumps(cursor, allow_nan=False))
-        except (TypeError, ValueError, RecursionError):
-            name = type(self._spout).__name__
-            raise _wrong(name, f"the cursor of {method}() is a JSON value, such as a str or an int", cursor) from None
-
-
-def is_full(count: int, wanted: int, before: int | None) -> bool:
-    """Whether there may be more rows behind a page of so many. One with fewer than were asked for is full, too, if the
-    page before had as many: the source gives no more at once."""
-    return count >= wanted or (count >= LEAST_FULL and count == before)
-
-
-def _wrong(name: str, what: str, value: Any) -> TopologyError:
-    return TopologyError(f"{name}: {what}. Given: {given(value)}", code="PYSTORM_INVALID_COMPONENT")

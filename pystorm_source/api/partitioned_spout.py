@@ -257,6 +257,8 @@ class PartitionedSpout(Spout):
             )
         return batches
 
+    # Whether a journal has its tuples: its offsets count them, and say nothing about a source.
+    _pystorm_is_journal: ClassVar[bool] = False
     # Whether Trigger.AvailableNow runs: the first snapshot must have all there is.
     _pystorm_is_frozen: bool = False
 

@@ -1,9 +1,20 @@
 """The common part of spouts that ask a source for many rows at once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pystorm_source.api.stream import Stream
+
+
+def fields_of(spout: Any) -> Sequence[str]:
+    """Names of the fields of its default stream."""
+    streams = Stream.all_of(spout.outputs, given_by=type(spout).__name__)
+    return next(stream.fields for stream in streams if stream.name == "default")
+
+
+def values_of(row: Any, fields: Sequence[str]) -> Any:
+    """The values of a row: a sequence of them, or a mapping that has the fields."""
+    return [row.get(name) for name in fields] if isinstance(row, Mapping) else row
 
 
 class PolledRows:
@@ -16,16 +27,14 @@ class PolledRows:
         wished = None if options is None else options.spout_poll_seconds
         self._poll_seconds: float = spout.poll_seconds if wished is None else wished
         # From the instance: the config may have set them in a ready-made spout.
-        streams = Stream.all_of(spout.outputs, given_by=type(spout).__name__)
-        self._fields = next(stream.fields for stream in streams if stream.name == "default")
+        self._fields = fields_of(spout)
 
     def _emit(self, rows: Iterable[Any]) -> None:
         """Emits all of them, even after one that does not fit: the source does not give the others again."""
         raised: Exception | None = None
         for row in rows:
-            values = [row.get(name) for name in self._fields] if isinstance(row, Mapping) else row
             try:
-                self._spout.emit(values)
+                self._spout.emit(values_of(row, self._fields))
             except Exception as error:
                 raised = raised or error
         if raised is not None:

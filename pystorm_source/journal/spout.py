@@ -70,6 +70,7 @@ class JournaledSpout(PartitionedSpout):
     clock: Clock = SystemClock()
     bounded = False
     poll_seconds = 0.0  # the heads are counted from the offset that Spark passes
+    _pystorm_is_journal = True
     _pystorm_opens_source = False  # it opens the journal instead
 
     def __init__(self, spout_cls: type[Spout]):

@@ -127,6 +127,12 @@ def _check_spout_with_notes(spec: ComponentSpec, cls: type[Any], where: str) -> 
             "would come again",
             given(cls.remembered),
         )
+    if issubclass(cls, CursorSpout) and cls.replayable and cls.remembered:
+        raise _invalid(
+            f"spout {where} is `replayable`, so its cursor never goes back, and nothing is `remembered`: leave one of "
+            "the two out",
+            f"remembered={cls.remembered}",
+        )
     if issubclass(cls, QueueSpout) and cls.lease_seconds is not None:
         _check_number(cls, "lease_seconds", 0, where)
     default = spec.stream("default")

@@ -396,7 +396,7 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
 
 def _is_one_task(spout: ComponentPlan) -> bool:
     """A journal without ``journal.readers``: one Spark task reads it at a time, and nothing is grouped apart."""
-    return spout.wrapper is not None and _READERS not in {key.lower() for key, _ in spout.config}
+    return spout.has_journal and _READERS not in {key.lower() for key, _ in spout.config}
 
 
 def _spouts_apart(plan: Plan) -> Iterator[Finding]:

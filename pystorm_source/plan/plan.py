@@ -69,6 +69,11 @@ class ComponentPlan(RedactedRepr):
         return issubclass(self.runs_as, PartitionedSpout)
 
     @property
+    def has_journal(self) -> bool:
+        """Whether it is a spout without offsets behind a journal."""
+        return self.wrapper is not None and self.wrapper._pystorm_is_journal
+
+    @property
     def groups(self) -> list[tuple[int, ...]]:
         """The tasks of each of its processes; empty without processes."""
         count = min(self.processes, len(self.tasks))

@@ -17,6 +17,7 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import refuse_input
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
+from pystorm_source.source.replays import with_replays
 from pystorm_source.spark.crossing_rows import CrossingRows
 from pystorm_source.spark.interned import interned, pickled
 from pystorm_source.spark.plan_options import (
@@ -145,7 +146,7 @@ class ReadRequest:
     def check_batch(self) -> None:
         """Raises OptionError for options or spouts that only a stream takes, or rate limits that cannot hold."""
         check_limits(self.plan.options, "a batch read")
-        if any(component.wrapper is not None for component in self.plan.spouts):
+        if any(component.has_journal for component in self.plan.spouts):
             raise OptionError(
                 "option 'journal.path' is for streams: a batch read ends and never reads its tuples again. "
                 "Leave it out, and set delivery.guarantee=best-effort for spouts without offsets. "
@@ -237,8 +238,9 @@ def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
 
 
 def _guaranteed(plan: Plan, options: SourceOptions, journal: JournalOptions) -> Plan:
-    """The plan with a journal around each spout without offsets, if option journal.path is set. Raises OptionError if
-    it is not, and best effort is not allowed either."""
+    """The plan with offsets around each CursorSpout that is replayable, and a journal around each other spout without
+    offsets, if option journal.path is set. Raises OptionError if it is not, and best effort is not allowed either."""
+    plan = with_replays(plan)
     without = [component for component in plan.spouts if not component.is_partitioned]
     if not without:
         return plan

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pystorm_source.api.cursor_spout import is_full
+from pystorm_source.api.cursor_page import is_full
 from pystorm_source.api.seen_keys import digest_of
 from pystorm_source.errors import given
 from pystorm_source.testing.law import Law, difference, law_of
@@ -187,6 +187,11 @@ GROWS_REMEDY = "Let the cursor of the last page stay valid, and order the rows s
 
 def check_growth(trial: CursorTrial) -> None:
     """After ``grow``."""
+    if trial.driven.cls.replayable:
+        for name, pages in trial.pages.items():
+            rows = trial.rows_of(pages)
+            place = f"partition {name!r}, after grow(), from its first cursor: the spout is `replayable`"
+            trial.compare(place, rows, trial.rows_of(trial.read_afresh(name))[: len(rows)])
     ends = {name: pages[-1].behind if pages else ... for name, pages in trial.pages.items()}
     ends |= {name: ... for name in trial.task().partitions() if name not in ends}
     if not any(page.new for name, end in ends.items() for page in trial.read_afresh(name, end)):

@@ -23,6 +23,7 @@ from tests.kills.topologies import (
     BEFORE_CUT,
     BEFORE_EMIT,
     BEFORE_FLUSH,
+    BEFORE_READ,
     BEFORE_STATE,
     BEHIND_STATE,
     KEYS,
@@ -67,6 +68,11 @@ CASES = {
         for point in (BEFORE_FLUSH, AFTER_FLUSH)
         for victim in ("worker", "executor", "worker", "driver", "executor")
     ],
+    "replays": [
+        (victim, point)
+        for point in (BEFORE_READ, BEFORE_EMIT, AFTER_EMIT)
+        for victim in ("worker", "executor", "worker", "driver", "executor")
+    ],
     "states": [
         (victim, point)
         for point in (BEFORE_CUT, BEFORE_STATE, AFTER_STATE, BEHIND_STATE)
@@ -74,9 +80,10 @@ CASES = {
     ],
 }
 # From these seeds on, of a query whose spout has a journal, whose bolt keeps states, whose journal several tasks read,
-# or whose spout reads pages; of these, every second query has such readers, too.
-FIRST = {"offsets": 0, "journal": 1000, "states": 2000, "readers": 3000, "cursors": 4000}
+# or whose spout reads pages; of these, every second query has such readers, too. The last ones read pages again.
+FIRST = {"offsets": 0, "journal": 1000, "states": 2000, "readers": 3000, "cursors": 4000, "replays": 5000}
 JOURNALED = ("journal", "readers", "cursors")
+OF_ONE_PARTITION = (*JOURNALED, "replays")
 
 
 def kind_of(seed: int) -> str:
@@ -111,7 +118,7 @@ class Round:
             seed,
             victim,
             point,
-            "a" if kind in JOURNALED else chance.choice("ab"),
+            "a" if kind in OF_ONE_PARTITION else chance.choice("ab"),
             # Rounds of one kind of victim go through all micro-batches, so that a query can hold ten of them.
             seed // KINDS % BATCHES * PER_BATCH + chance.randrange(PER_BATCH),
             chance.choice(["jvm", "python", "both"]),
@@ -169,6 +176,9 @@ def options(todo: list[Round], folder: Path) -> dict[str, str]:
         "maxOffsetsPerTrigger": str(2 * PER_BATCH),
         **{key: str(value) for key, value in UNCONTROLLED.items()},
     }
+    if kind == "replays":
+        more = {"maxOffsetsPerTrigger": str(PER_BATCH), "minPartitions": "2"}
+        return {"topology": f"{TOPOLOGIES}:KilledPages", **uncontrolled, **more, **told}
     if kind == "states":
         return {"topology.state.buckets": "4", "topology.stage.partitions": "2", **uncontrolled, **told}
     return {"topology": f"{TOPOLOGIES}:Killed", "streams": "all", **uncontrolled, **told}
@@ -255,9 +265,9 @@ def digest(rows: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def wanted_content(kind: str) -> dict[str, Any]:
-    """What the sink of a query with a journal must hold: every number once; and of one with states: every count of
+    """What the sink of a query of one partition must hold: every number once; and of one with states: every count of
     each key once."""
-    if kind in JOURNALED:
+    if kind in OF_ONE_PARTITION:
         rows = [("a", n, 2 * n) for n in range(BATCHES * PER_BATCH)]
     else:
         numbers = 2 * list(range(BATCHES * PER_BATCH))  # in two partitions

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MORE = int(os.environ.get("PYSTORM_KILLS_ROUNDS", "0"))
-FEW = [0, 6, 13, 9, 1000, 2001, 2005, 2012, 3001, 4003]
+FEW = [0, 6, 13, 9, 1000, 2001, 2005, 2012, 3001, 4003, 5003, 5010]
 SEEDS = list(range(MORE)) or FEW
 
 pytestmark = [

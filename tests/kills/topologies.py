@@ -28,6 +28,7 @@ AFTER_EMIT = "after emit, before ack"
 MID_DRAIN = "in mid-drain"
 BEFORE_FLUSH = "before journal flush"
 AFTER_FLUSH = "after flush, before trim"
+BEFORE_READ = "before a page is read"
 BEFORE_CUT = "before the cut"
 BEFORE_STATE = "with a state, before emit"
 AFTER_STATE = "with a state, after emit"
@@ -245,6 +246,49 @@ class Feed(CursorSpout):
 class KilledFeed(Topology):
     feed = Feed.spec()
     once = Once.spec(inputs=[feed])
+
+
+class Pages(CursorSpout):
+    """``kills.total`` numbers, six a page, which stay as they are. Dies only in a task, where pages are read again."""
+
+    outputs = ["partition string", "n long"]
+    page_rows = 6
+    replayable = True
+
+    def initialize(self, conf, context):
+        self.kills = Kills(conf) if context["place"] == "task" else None
+        self.total = conf["kills.total"]
+
+    def read(self, cursor, limit):
+        start = cursor or 0
+        numbers = range(start, min(start + limit, self.total))
+        if self.kills is not None:
+            self.kills.at(BEFORE_READ, "a", *numbers)
+        return [("a", n) for n in numbers], start + len(numbers)
+
+
+class Doubled(Bolt):
+    """Fails every seventh number when it sees it first."""
+
+    outputs = ["partition string", "n long", "value long"]
+
+    def initialize(self, conf, context):
+        self.kills = Kills(conf)
+        self.failed = set()
+
+    def process(self, tup):
+        partition, n = tup.values
+        self.kills.at(BEFORE_EMIT, partition, n)
+        self.emit((partition, n, 2 * n))
+        self.kills.at(AFTER_EMIT, partition, n)
+        if n % 7 == 3 and n not in self.failed:
+            self.failed.add(n)
+            self.fail(tup)
+
+
+class KilledPages(Topology):
+    pages = Pages.spec()
+    doubled = Doubled.spec(inputs=[pages])
 
 
 class Keyed(Bolt):

@@ -64,6 +64,8 @@ def test_nothing_to_say():
 class Wrapped(PartitionedSpout):
     """As a journal around a spout is."""
 
+    _pystorm_is_journal = True
+
     def __init__(self, cls):
         pass
 

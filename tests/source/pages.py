@@ -93,6 +93,16 @@ class PageSpout(CursorSpout):
         return rows, rows[-1]["id"] if rows else cursor
 
 
+class ReplayableSpout(PageSpout):
+    """Rows that stay as they are."""
+
+    replayable = True
+
+
+class Replayable(Topology):
+    rows = ReplayableSpout.spec()
+
+
 class Rows(Topology):
     rows = PageSpout.spec()
 
@@ -106,6 +116,14 @@ class AccountSpout(PageSpout):
 
 class Accounts(Topology):
     rows = AccountSpout.spec()
+
+
+class ReplayableAccountSpout(AccountSpout):
+    replayable = True
+
+
+class ReplayableAccounts(Topology):
+    rows = ReplayableAccountSpout.spec()
 
 
 class EnduringSpout(PageSpout):

@@ -247,5 +247,5 @@ def settings_of(plan: Plan, options: SourceOptions) -> Settings:
 
 def initial_rates(plan: Plan, options: SourceOptions) -> dict[str, float]:
     """Returns a partition's offsets per second until something is measured, per spout that has its own offsets."""
-    own = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
+    own = [spout for spout in plan.spouts if spout.is_partitioned and not spout.has_journal]
     return {spout.name: float(options.initial_rate or spout.runs_as.initial_rate) for spout in own}  # type: ignore[attr-defined]

@@ -72,14 +72,14 @@ class DriverSpouts:
         """Seconds between two snapshots of the spout, at least; 0: for each trigger."""
         plan = self._plan.component(component)
         wished = plan.options.spout_poll_seconds
-        if wished is None or plan.wrapper is not None:  # a journal's heads are counted, not asked for
+        if wished is None or plan.wrapper is not None:  # a wrapper knows by itself when to ask the source
             return plan.runs_as.poll_seconds  # type: ignore[attr-defined]
         return wished
 
     def knows_its_end(self, component: str) -> bool:
         """Whether the spout's snapshots say when a run that reads all there is has reached the end."""
         plan = self._plan.component(component)
-        return plan.wrapper is not None and plan.cls._pystorm_has_notes
+        return plan.has_journal and plan.cls._pystorm_has_notes
 
     def freeze(self, component: str) -> None:
         """Tells a spout that the run reads all there is."""

@@ -100,6 +100,6 @@ class RangeReporter:
     def _offsets(self, counts: RunCounts) -> int:
         size = self._partition.end - self._partition.start
         spout = self._plan.component(self._partition.component)
-        if spout.is_partitioned and spout.wrapper is None:
+        if spout.is_partitioned and not spout.has_journal:
             return size
         return min(size, counts.emits[spout.name])
