@@ -14,6 +14,7 @@ EXTRAS = {
     "cli": _COMMAND_LINE,
     "draw": ("cairosvg>=2.7",),
     "http": ("urllib3>=2",),
+    "events": ("aiohttp>=3.9",),
     "kafka": ("confluent-kafka>=2.6",),
     "tune": ("matplotlib>=3.8",),
     "prometheus": ("prometheus-client>=0.20",),

@@ -1,5 +1,6 @@
 """Ready-made spouts; one contract, a file each."""
 
+from pystorm_source.spouts.events import EventStreamSpout
 from pystorm_source.spouts.files import DeadLetterSpout, FilesSpout
 from pystorm_source.spouts.http import HttpSpout
 from pystorm_source.spouts.kafka import KafkaBatchSpout, KafkaSpout
@@ -15,6 +16,7 @@ from pystorm_source.spouts.sqs import SqsSpout
 
 __all__ = [
     "DeadLetterSpout",
+    "EventStreamSpout",
     "FilesSpout",
     "HttpSpout",
     "KafkaBatchSpout",

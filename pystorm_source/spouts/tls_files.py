@@ -11,7 +11,7 @@ def tls_context(prefix: str, options: Any) -> ssl.SSLContext:
     OptionError if one cannot be used; ``prefix``: of their keys, such as ``nats.tls``."""
     try:
         context = ssl.create_default_context(cafile=options.tls_ca_file)
-        if options.tls_cert_file:
+        if getattr(options, "tls_cert_file", None):
             context.load_cert_chain(options.tls_cert_file, options.tls_key_file)
         return context
     except OSError as error:  # ssl.SSLError is one

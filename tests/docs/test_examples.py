@@ -30,6 +30,7 @@ from tests.docs.pages import LESSONS, ROOT, Block, blocks, pages
 from tests.docs.postgres_server import killable_postgres
 from tests.missing import missing
 from tests.source.pages import pages as rest_pages
+from tests.spouts.events.stream import stream as event_stream
 from tests.spouts.http.api import api as http_api
 from tests.spouts.mqtt_world import MqttWorld
 from tests.spouts.nats_world import NatsWorld
@@ -280,6 +281,16 @@ def test_reading_an_http_api(spark, tmp_path):
         query = run(spark, "docs/HTTP.md", {"https://example.org": server.url, "/data": str(tmp_path)})["query"]
         with stopped_in_order(query):
             wait_until(lambda: rows_in(spark, f"{tmp_path}/desk") == 250)
+
+
+@on_spark
+def test_reading_an_event_stream(spark, tmp_path):
+    with event_stream() as server:
+        server.fill(50)
+        places = {"https://stream.example.org/changes": server.url, "/data": str(tmp_path)}
+        query = run(spark, "docs/EVENT_STREAMS.md", places)["query"]
+        with stopped_in_order(query):
+            wait_until(lambda: rows_in(spark, f"{tmp_path}/changes") == 50)
 
 
 @pytest.mark.campaign
@@ -608,6 +619,7 @@ def test_every_python_block_belongs_to_a_test():
         "WRITING_A_SPOUT.md",
         "REST.md",
         "HTTP.md",
+        "EVENT_STREAMS.md",
         "OBJECTS.md",
         "POSTGRES.md",
         "QUEUES.md",

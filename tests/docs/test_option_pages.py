@@ -14,6 +14,7 @@ from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
 from pystorm_source.options.typed import ReadOptions
 from pystorm_source.options.wait_strategy import check_wait_strategies
+from pystorm_source.spouts.events.options import EventStreamOptions
 from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.http.options import HttpOptions
@@ -30,8 +31,9 @@ from pystorm_source.spouts.sqs_options import SqsOptions
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m docs.option_pages --write"
 ALL = (
-    *(*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, HttpOptions, KafkaOptions, RateOptions),
-    *(MqttOptions, NatsOptions, ObjectsOptions, PostgresOptions, RedisStreamOptions, SocketOptions, SqsOptions),
+    *(*TABLES, JournalOptions, DeadLetterOptions, EventStreamOptions, FilesOptions, HttpOptions),
+    *(KafkaOptions, MqttOptions, NatsOptions, ObjectsOptions, PostgresOptions, RateOptions),
+    *(RedisStreamOptions, SocketOptions, SqsOptions),
 )
 
 
@@ -82,6 +84,8 @@ def test_defaults_are_the_defaults():
     assert parse(SourceOptions, defaults) == SourceOptions()
     assert parse(RateOptions, defaults) == RateOptions()
     assert parse(FilesOptions, defaults | {"path": "x"}) == FilesOptions(path="x")
+    events = {"events.url": "http://x"}
+    assert parse(EventStreamOptions, defaults | events) == parse(EventStreamOptions, events)
     assert parse(HttpOptions, defaults) == parse(HttpOptions, {})
     assert parse(JournalOptions, defaults) == JournalOptions()
     assert parse(SocketOptions, defaults | {"host": "x", "port": 1}) == SocketOptions(host="x", port=1)

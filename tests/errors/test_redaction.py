@@ -28,6 +28,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.plan.stages import cut
 from pystorm_source.sink.request import SinkRequest
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.spouts.events.options import EventStreamOptions
 from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.mqtt_options import MqttOptions
@@ -102,6 +103,7 @@ HOLDERS: dict[Any, Any] = {
     "PostgresOptions": lambda: PostgresOptions(
         dsn=f"postgresql://shown:{SECRET}@host/db", password=SECRET, slot="shop"
     ),
+    "EventStreamOptions": lambda: EventStreamOptions(url="https://shown", token=SECRET, auth_headers={"x": SECRET}),
     "HttpOptions": lambda: HttpOptions(url="https://shown", token=SECRET, auth_headers={"x-shop": SECRET}),
     "ObjectsOptions": lambda: ObjectsOptions(
         path=f"s3://shown:{SECRET}@bucket", config={"secret_access_key": SECRET, "sas_key": SECRET}
@@ -118,6 +120,7 @@ WITHOUT_SECRETS = {
     "FilesOptions",
     "FormatOptions",
     "JournaledSpoutOptions",
+    "ReplayOptions",
     "PlannedBatch",
     "RateOptions",
     "SocketOptions",

@@ -5,8 +5,6 @@ RetryLater           ◄── 408, 425, 429, 5xx, 403 with Retry-After, time-ou
 WorldError           ◄── any other status, a certificate that does not fit
 """
 
-import datetime
-import email.utils
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -14,17 +12,17 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from cython_core.routing.failure_kinds import LONGEST_SECONDS, RetryLater
+from cython_core.routing.failure_kinds import RetryLater
 from pystorm_source.clock import Clock
 from pystorm_source.errors import OptionError, WorldError, cut, given, one_line
 from pystorm_source.errors.known_secrets import remember, without_secrets
 from pystorm_source.errors.packages import package
 from pystorm_source.spouts.http.credentials import credentials_of
-from pystorm_source.spouts.http.options import HttpOptions, shown_address
+from pystorm_source.spouts.http.options import HttpOptions
+from pystorm_source.spouts.http_address import shown_address
+from pystorm_source.spouts.retry_after import BUSY, retry_after
 from pystorm_source.version import __version__
 
-BUSY = {408, 425, 429}
-"""Statuses below 500 that may be others a moment later."""
 FIRST_PAUSE = 0.5
 """Seconds before the second attempt, if the service names none; doubled with each further one. Too large: a short
 hiccup costs as much. Too small: a service that restarts is asked in vain."""
@@ -148,20 +146,9 @@ class HttpClient:
     def _refuse_busy(self, address: str, answer: Any) -> None:
         wait = answer.headers.get("Retry-After")
         if answer.status in BUSY or answer.status >= 500 or (answer.status == 403 and wait is not None):
-            raise self.later(address, f"{answer.status} {_phrase(answer.status)}", self._seconds(wait, answer))
-
-    def _seconds(self, wait: str | None, answer: Any) -> float | None:
-        """Returns the seconds of ``Retry-After``, which may also be a date by the service's clock."""
-        if wait is None:
-            return None
-        try:
-            seconds = float(wait)
-        except ValueError:
-            until, now = _date(wait), _date(answer.headers.get("Date", ""))
-            if until is None:
-                return None
-            seconds = until - (self._clock.wall() if now is None else now)
-        return min(max(seconds, 0.0), LONGEST_SECONDS) if seconds == seconds else None
+            raise self.later(
+                address, f"{answer.status} {_phrase(answer.status)}", retry_after(answer.headers, self._clock.wall())
+            )
 
     def _pool_of(self, scheme: str, host: str) -> Any:
         options = self._options
@@ -202,12 +189,3 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
-
-
-def _date(text: str) -> float | None:
-    """Seconds since 1970 of an HTTP date."""
-    try:
-        found = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=datetime.UTC)).timestamp()

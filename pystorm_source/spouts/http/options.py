@@ -3,15 +3,15 @@
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
-from urllib.parse import quote_plus, urlsplit
+from urllib.parse import quote_plus
 
 import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError, given
-from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.options import Options, fields_of, parse
 from pystorm_source.options.names import listed
+from pystorm_source.spouts.http_address import check_address, shown_address
 
 OF_THE_CLASS = (
     "url",
@@ -212,9 +212,9 @@ def options_of(spout: Any, conf: Mapping[str, Any]) -> HttpOptions:
     if isinstance(names := own.get("http.partitions"), (list, tuple)):
         own["http.partitions"] = json.dumps(list(names))
     options = parse(HttpOptions, {**own, **conf})
-    _check_address("http.url", options.url)
+    check_address("http.url", options.url)
     if options.oauth_url is not None:
-        _check_address("http.oauth.url", options.oauth_url)
+        check_address("http.oauth.url", options.oauth_url)
     if options.names and "{partition}" not in options.url:
         raise _wrong("http.url", "has {partition} in it if there are http.partitions", shown_address(options.url))
     if options.paging in ("cursor", "since") and not options.next_at:
@@ -237,28 +237,6 @@ def options_of(spout: Any, conf: Mapping[str, Any]) -> HttpOptions:
             code="PYSTORM_OPTIONS_CONFLICT",
         )
     return options
-
-
-def shown_address(url: str) -> str:
-    """An address as messages may show it: without user, password and query, which may hold a key."""
-    return given(without_credentials(url))
-
-
-def _check_address(key: str, url: str) -> None:
-    try:
-        found = urlsplit(url)
-        is_address = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
-    except ValueError:
-        is_address = False
-    if not is_address:
-        code = "PYSTORM_INVALID_OPTION" if url else "PYSTORM_MISSING_OPTION"
-        raise OptionError(
-            f"option {key!r} is the address of an API, such as https://example.org/v1/rows. "
-            f"Given: {shown_address(url) if url else 'nothing'}",
-            code=code,  # type: ignore[arg-type]
-        )
-    if "@" in found.netloc:
-        raise _wrong(key, "has no user or password in it: set http.user and http.password", shown_address(url))
 
 
 def _wrong(key: str, what: str, shown: str) -> OptionError:
