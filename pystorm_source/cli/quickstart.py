@@ -22,7 +22,7 @@ RENAMED = {
     "agents": ".agents",  # setuptools does not look into hidden folders
 }
 TAKEN = {"tests", "conf", "job", "feed", "server"}
-TOPOLOGIES = {"words": "WordCount", "spout": "Orders", "rest": "Tickets"}
+TOPOLOGIES = {"words": "WordCount", "spout": "Orders", "rest": "Tickets", "queue": "Parcels"}
 """The kinds of projects, each a folder of templates beside the common ones, and the topology of each."""
 
 
@@ -34,13 +34,18 @@ def quickstart(
     rest: Annotated[
         bool, typer.Option("--rest", help="One with a spout over a REST API, and a service to try it against.")
     ] = False,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="One with a spout over a queue, and a queue to try it against.")
+    ] = False,
 ) -> None:
     """Make a project: a topology that counts words, its tests, its settings, a job for spark-submit."""
-    kind = "rest" if rest else "spout" if spout else "words"
+    chosen = [kind for kind, is_chosen in (("spout", spout), ("rest", rest), ("queue", queue)) if is_chosen]
+    kind = chosen[0] if chosen else "words"
     with usage_errors():
-        if rest and spout:
+        if len(chosen) > 1:
+            flags = [f"--{each}" for each in chosen]
             raise OptionError(
-                "a project has one kind: leave out --spout or --rest. Given: --spout --rest",
+                f"a project has one kind: leave out {' or '.join(flags)}. Given: {' '.join(flags)}",
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
         package = package_of(name)
@@ -56,7 +61,7 @@ def quickstart(
         steps.insert(1, "pip install -e '.[test]'")
     if spout:
         steps.append("python feed.py 1000")
-    if rest:
+    if kind in ("rest", "queue"):
         steps.append("python server.py &")
     rows = 10 if kind == "words" else 3
     steps.append(f"pystorm-source run {package}.topology:{TOPOLOGIES[kind]} --once --rows {rows}")

@@ -28,7 +28,7 @@ def project(tmp_path_factory) -> Path:
     return make_project("word-tally", tmp_path_factory.mktemp("projects"))
 
 
-@pytest.fixture(scope="module", params=["words", "spout", "rest"])
+@pytest.fixture(scope="module", params=["words", "spout", "rest", "queue"])
 def each_project(request, tmp_path_factory) -> Path:
     """A new project of each kind, called word-tally."""
     return make_project("word-tally", tmp_path_factory.mktemp("projects"), request.param)
@@ -111,7 +111,7 @@ def test_the_code_of_its_agents_md_runs(each_project):
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout
     for command in re.findall(r"`(pystorm-source \w+ [^`]*)`", text):
         assert command.split()[1] in ("run", "check", "draw")
-        assert re.search(r" word_tally.topology:(WordCount|Orders|Tickets)\b", command)
+        assert re.search(r" word_tally.topology:(WordCount|Orders|Tickets|Parcels)\b", command)
 
 
 def test_the_skill_that_it_lays_down_has_a_spout_that_can_be_replayed(project, tmp_path):
@@ -188,19 +188,51 @@ def test_it_runs_with_a_spout(tmp_path):
     assert len(rows) == 10 and rows[-1] == [10, "tea", 9.0]
 
 
-@pytest.fixture
-def desk(tmp_path):
-    """A project that reads a REST API, and the address of its service."""
-    project = make_project("desk", tmp_path, "rest")
+def served(project):
+    """The project, and the address of its server while the block lasts."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "server.py", "0"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True, env=environment) as server:
-        url = re.search(r"http://\S+(?=/tickets)", server.stdout.readline())[0]
+        url = re.search(r"http://[\w.:]+", server.stdout.readline())[0]
         try:
             yield project, url
         finally:
             server.terminate()
             server.stdout.read()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A project that reads a REST API, and the address of its service."""
+    yield from served(make_project("desk", tmp_path, "rest"))
+
+
+@pytest.fixture
+def depot(tmp_path):
+    """A project that reads a queue, and the address of its queue."""
+    yield from served(make_project("depot", tmp_path, "queue"))
+
+
+def test_it_runs_with_a_queue(depot):
+    project, url = depot
+    arguments = ["run", "depot.topology:Parcels", "--once", "--json", "--rows", "3", "-o", f"path={url}"]
+    done = python(project, "-m", "pystorm_source", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["components"]["weighed"]["executed"] >= 1000
+    assert len(found["rows"]["weighed.default"]) == 3
+
+
+@pytest.mark.campaign
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_its_job_reads_a_queue_on_spark_and_goes_on(depot):
+    project, url = depot
+    for least in (1000, 1001):
+        done = python(project, "job.py", url)
+        assert done.returncode == 0, done.stderr[-3000:]
+        rows, different = map(int, re.search(r"(\d+) rows, (\d+) different", done.stdout).groups())
+        assert rows == different >= least
 
 
 def test_it_runs_with_a_rest_api(desk):
