@@ -144,12 +144,23 @@ class ReplayedCursors(PartitionedSpout):
         if now >= self._names_due:
             self._names = list(partitions_of(self._spout))
             self._names_due = now + self._poll_seconds
-        until = now + LOOK_SECONDS
-        for name in self._names:
-            if self._pystorm_is_frozen or name not in unread:
-                self._read_on(name, last.get(name), until)
+        until, names = now + LOOK_SECONDS, self._names
+        self._names = names[1:] + names[:1]  # the next one begins, if time is short
+        failed: dict[str, Exception] = {}
+        for name in names:
+            try:
+                if self._pystorm_is_frozen or name not in unread:
+                    self._read_on(name, last.get(name), until)
+            except Exception as error:
+                if self._pystorm_is_frozen:
+                    raise
+                failed[name] = error
+        if failed and not self._ahead:
+            raise next(iter(failed.values()))
+        for name, raised in failed.items():
+            # What was found does not wait for the others. If it was no accident, this is raised as soon as it is read.
+            self._due[name] = self._now() + max(self._poll_seconds, getattr(raised, "seconds", 0.0))
         self._has_all = self._pystorm_is_frozen
-        self._names = self._names[1:] + self._names[:1]  # the next one begins, if time is short
 
     def _read_on(self, name: str, last: Segment | None, until: float) -> None:
         """Reads pages of a partition behind its last segment, for as long as there are more."""
@@ -158,14 +169,7 @@ class ReplayedCursors(PartitionedSpout):
         cursor = json.loads(segment.end) if segment.end else self._first(name)
         before = None
         while not self._is_enough(name, segment, until):
-            try:
-                page = page_of(self._spout, name, cursor, before)
-            except Exception as error:
-                if self._pystorm_is_frozen or not segment.rows:
-                    raise
-                # What was found does not wait for the source; which raises this again if it was no accident.
-                self._due[name] = self._now() + max(self._poll_seconds, getattr(error, "seconds", 0.0))
-                return
+            page = page_of(self._spout, name, cursor, before)
             before = len(page.rows)
             if page.rows:
                 segment = segment.then(_text(cursor), before, _text(page.following))

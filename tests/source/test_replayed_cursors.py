@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pystorm_source import Topology
+from pystorm_source import CursorSpout, RetryLater, Topology
 from pystorm_source.api.replayed_cursors import ReplayedCursors, Segment, segment_of
 from pystorm_source.errors import CheckpointError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
@@ -144,6 +144,36 @@ def test_a_server_that_is_busy_loses_nothing(server):
     server.fill(5)
     until(run, checkpoint, 17)
     assert ids(checkpoint) == list(range(1, 18))
+
+
+class HalfBusy(CursorSpout):
+    """Of its partitions, `busy` has a service that never answers."""
+
+    outputs = ["n long"]
+    replayable = True
+    poll_seconds = 30.0
+    names = ("busy", "idle")
+
+    def partitions(self):
+        return self.names
+
+    def read(self, cursor, limit):
+        if self.partition == "busy":
+            raise RetryLater(1)
+        return [[1]][cursor or 0 :], 1
+
+
+def test_a_partition_that_is_busy_holds_up_no_other_one():
+    spout = ReplayedCursors(HalfBusy)
+    spout._start({}, {})
+    for _ in range(2):
+        assert [segment_of(name).partition for name in spout.snapshot({}, {}).heads] == ["idle"]
+    (name,) = spout.snapshot({}, {}).heads
+    assert spout.snapshot({name: 1}, {}).heads == {name: (0, 1)}
+    alone = ReplayedCursors(type("AllBusy", (HalfBusy,), {"names": ("busy",)}))
+    alone._start({}, {})
+    with pytest.raises(RetryLater):
+        alone.snapshot({}, {})
 
 
 @pytest.mark.parametrize("fails", [True, False])
