@@ -22,7 +22,7 @@ RENAMED = {
     "agents": ".agents",  # setuptools does not look into hidden folders
 }
 TAKEN = {"tests", "conf", "job", "feed", "server"}
-TOPOLOGIES = {"words": "WordCount", "spout": "Orders", "rest": "Tickets", "queue": "Parcels"}
+TOPOLOGIES = {"words": "WordCount", "spout": "Orders", "rest": "Tickets", "queue": "Crates"}
 """The kinds of projects, each a folder of templates beside the common ones, and the topology of each."""
 
 

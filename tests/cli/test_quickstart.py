@@ -111,7 +111,7 @@ def test_the_code_of_its_agents_md_runs(each_project):
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout
     for command in re.findall(r"`(pystorm-source \w+ [^`]*)`", text):
         assert command.split()[1] in ("run", "check", "draw")
-        assert re.search(r" word_tally.topology:(WordCount|Orders|Tickets|Parcels)\b", command)
+        assert re.search(r" word_tally.topology:(WordCount|Orders|Tickets|Crates)\b", command)
 
 
 def test_the_skill_that_it_lays_down_has_a_spout_that_can_be_replayed(project, tmp_path):
@@ -215,7 +215,7 @@ def depot(tmp_path):
 
 def test_it_runs_with_a_queue(depot):
     project, url = depot
-    arguments = ["run", "depot.topology:Parcels", "--once", "--json", "--rows", "3", "-o", f"path={url}"]
+    arguments = ["run", "depot.topology:Crates", "--once", "--json", "--rows", "3", "-o", f"path={url}"]
     done = python(project, "-m", "pystorm_source", *arguments)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
