@@ -17,6 +17,9 @@ cdef class SpoutReplay(Executor):
     cdef SpoutOutputCollector collector
     cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
     cdef long long replayed               # offset of the tuple that is between two attempts; -1: none is
+    cdef public long most_tree_rows       # rows of a batch in one tree, where bolts take them one by one
+    cdef long tree_rows                   # the same now: fewer after a failure, which repeats all of them
+    cdef long unfailed                    # rows sent since tree_rows was set
     cdef object blame_of(self, const ps_root *root)
     cdef int replay(self, ps_root *root) except -1
     cdef int replay_singly(self, BatchSlice values, Tuple failed, object tup_id, object where, long long offset,

@@ -8,6 +8,7 @@ from cython_core.primitives.latency_histogram import LatencyHistogram
 @disjoint_base
 class SpoutReplay(Executor):
     retries: Any
+    most_tree_rows: int
     def emit_dead_letter(self, row: tuple[Any, ...]) -> bool: ...
 
 @final

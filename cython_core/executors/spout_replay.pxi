@@ -23,12 +23,15 @@ from cython_core.tuples.tuple cimport Tuple
 
 from cython_core.executors.executor import ComponentFailed
 
+cdef long MOST_TREE_ROWS = 1 << 16  # above the quota of a turn, which bounds a tree as well
+
 
 cdef class SpoutReplay(Executor):
     """An executor whose component's tuples may come again."""
 
     def __cinit__(self, *_arguments, **_named):
         self.replayed = -1
+        self.most_tree_rows = self.tree_rows = MOST_TREE_ROWS
 
     cdef object blame_of(self, const ps_root *root):
         """The cause of its failure: component, task, method, tuple, exception; None: it timed out."""
@@ -92,6 +95,7 @@ cdef class SpoutReplay(Executor):
         """Of a batch of which a bolt of rows has failed a tuple: each row by itself. It is an attempt of the row that
         the tuple stems from alone: else rows that fail one after the other would use up each other's attempts."""
         cdef Py_ssize_t i, whose = -1 if failed.roots is not None else values.find(place_of_offset(failed.offset))
+        self.tree_rows, self.unfailed = 1, 0
         for i in range(values.count):
             self.replay_values(
                 values.row(i), tup_id, where, offset, emits, blame, verdict if i == whose else PS_ROOT_FAILED_WITH_GROUP

@@ -1,7 +1,7 @@
 """Plan → executors: queues, batches, routes and component instances of one worker."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -123,6 +123,16 @@ class Wiring:
         )
         return bool(spout.instance._pystorm_reads_batches(straight))
 
+    def _downstream(self, name: str) -> Iterable[ComponentPlan]:
+        """All bolts that get tuples which stem from this component's."""
+        reached, waiting = set[str](), [name]
+        while waiting:
+            producer = waiting.pop()
+            new = {edge.consumer for edge in self.plan.edges if edge.producer == producer} - reached
+            reached |= new
+            waiting.extend(new)
+        return (self.plan.component(bolt) for bolt in reached)
+
     def _executors(self, component: ComponentPlan, output: OutputPlan, builder: RowBatchBuilder) -> Iterator[Executor]:
         for task in component.tasks:
             yield self._executor(component, task, output, builder)
@@ -149,6 +159,8 @@ class Wiring:
             spout.skips = own.spout_recvq_skips
             spout.tracks = self.plan.options.acker_executors != 0
             spout.max_pending = own.max_spout_pending or 0
+            if any(issubclass(bolt.cls, AsyncBase) for bolt in self._downstream(component.name)):
+                spout.most_tree_rows = 1  # a request costs far more than a tree: none is sent again for another row
             return spout
         if issubclass(component.cls, JoinBolt):
             whole = self.plan.of or self.plan
