@@ -8,10 +8,9 @@ from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_fi
 from pystorm_source.api.cache import AsyncCache, Cache
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
-from pystorm_source.api.limit import Limit
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.caches.settings import settings_of
-from pystorm_source.errors import ArgumentError, ArgumentTypeError, MethodMissingError, given
+from pystorm_source.errors import ArgumentTypeError, MethodMissingError, given
 
 _Kind = TypeVar("_Kind", Cache, AsyncCache)
 
@@ -108,58 +107,6 @@ class Bolt(Component, BoltBase):
         if self._pystorm_place is not None and self._pystorm_place.refused:
             return str(self._pystorm_place.refused)
         return "the tuple stems from several input rows, or from none that has an offset"
-
-    def limit(self, name: str, permits: int = 1) -> Limit:
-        """One call of a service within a rate limit: ``async with self.limit("api"):`` in an ``AsyncBolt``,
-        ``with self.limit("api"):`` in others.
-
-        Entering waits for a permit of ``topology.rate.limit``, which all tasks of the query share. No time-out counts
-        this wait. The way the block exits tells the limit's circuit breaker whether the service is healthy
-        (docs/EFFECTS.md).
-
-        Args:
-            name (str): a name of ``topology.rate.limit``.
-            permits (int): how many the call takes, at least 1; for a call with many rows, perhaps one per row. The call
-                that tries the service again after an outage takes one. Defaults to 1.
-
-        Returns:
-            Limit: to enter once.
-
-        Raises:
-            ArgumentError: no such name, or less than one permit.
-            RuntimeError: the bolt is in no running topology.
-
-        Example:
-            >>> import asyncio
-            >>> from pystorm_source import AsyncBolt, Topology
-            >>> from pystorm_source.spouts import MemorySpout
-            >>> from pystorm_source.testing import run_topology
-            >>> class Ask(AsyncBolt):
-            ...     outputs = ["n long"]
-            ...     async def process(self, tup):
-            ...         async with self.limit("api"):
-            ...             await asyncio.sleep(0.05)  # a call of the service
-            ...         self.emit([tup.values.n])
-            >>> class Asks(Topology):
-            ...     config = {"topology.rate.limit": {"api": "100/s"}}
-            ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(50)])
-            ...     ask = Ask.spec(inputs=[numbers])
-            >>> len(run_topology(Asks).rows("ask"))
-            50
-        """
-        if self._pystorm_limits is None:
-            raise coded(
-                RuntimeError,
-                "PYSTORM_EMIT_OUTSIDE_OF_RUN",
-                f"{type(self).__name__}.limit: the bolt is in no running topology: run it by run_topology, or by "
-                f"Spark. Given: {given(name)}",
-            )
-        if not isinstance(permits, int) or permits < 1:
-            raise ArgumentError(
-                f"limit({name!r}): permits must be an int of at least 1. Given: {given(permits)}",
-                code="PYSTORM_INVALID_ARGUMENT",
-            )
-        return Limit(self, self._pystorm_limits.permits(name), permits)
 
     def cache(
         self,

@@ -5,11 +5,13 @@ import os
 from numbers import Real
 from typing import Any, ClassVar, Never, NoReturn
 
+from cython_core.arrow.row_error import coded
 from cython_core.routing.output_collector import has_subclass
 from cython_core.routing.own_thread import counts_for_run
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.component_log import ErrorLog, logger_of
 from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.limit import Limit
 from pystorm_source.api.spec_arguments import checked_spec
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, NotSupportedError, given
@@ -19,6 +21,7 @@ from pystorm_source.errors.user_frames import in_a_line, shown, users_line
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
 
 SERIALIZERS = ("json", "msgpack")
+LENT = tuple(f"_pystorm_{name}" for name in ("metrics", "reported", "errors", "options", "rules", "limits", "permits"))
 
 
 class Component:
@@ -160,6 +163,60 @@ class Component:
         number = LOG_LEVELS.get(level or "info", logging.INFO)
         logger.handle(logger.makeRecord(logger.name, number, file, line, str(message), (), None, function, None, stack))
 
+    def limit(self, name: str, permits: int = 1) -> Limit:
+        """One call of a service within a rate limit: ``async with self.limit("api"):`` in an ``AsyncBolt``,
+        ``with self.limit("api"):`` in other bolts and in spouts, in any of their methods.
+
+        Entering waits for a permit of ``topology.rate.limit``, which all tasks of the query share, and its spouts on
+        the driver. No time-out counts this wait. The way the block exits tells the limit's circuit breaker whether the
+        service is healthy (docs/EFFECTS.md).
+
+        Args:
+            name (str): a name of ``topology.rate.limit``.
+            permits (int): how many the call takes, at least 1; for a call with many rows, perhaps one per row. The call
+                that tries the service again after an outage takes one. Defaults to 1.
+
+        Returns:
+            Limit: to enter once.
+
+        Raises:
+            ArgumentError: no such name, or less than one permit.
+            RuntimeError: the component is in no running topology.
+            OptionError: fixed shares (``topology.rate.limit.tasks``) leave none to the driver.
+            TopologyError: they leave none to this process of the task.
+
+        Example:
+            >>> import asyncio
+            >>> from pystorm_source import AsyncBolt, Topology
+            >>> from pystorm_source.spouts import MemorySpout
+            >>> from pystorm_source.testing import run_topology
+            >>> class Ask(AsyncBolt):
+            ...     outputs = ["n long"]
+            ...     async def process(self, tup):
+            ...         async with self.limit("api"):
+            ...             await asyncio.sleep(0.05)  # a call of the service
+            ...         self.emit([tup.values.n])
+            >>> class Asks(Topology):
+            ...     config = {"topology.rate.limit": {"api": "100/s"}}
+            ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(50)])
+            ...     ask = Ask.spec(inputs=[numbers])
+            >>> len(run_topology(Asks).rows("ask"))
+            50
+        """
+        if self._pystorm_limits is None:
+            raise coded(
+                RuntimeError,
+                "PYSTORM_EMIT_OUTSIDE_OF_RUN",
+                f"{type(self).__name__}.limit: it is in no running topology: run it by run_topology, or by "
+                f"Spark. Given: {given(name)}",
+            )
+        if not isinstance(permits, int) or permits < 1:
+            raise ArgumentError(
+                f"limit({name!r}): permits must be an int of at least 1. Given: {given(permits)}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        return Limit(self, self._pystorm_limits.permits(name), permits)
+
     def report_metric(self, name: str, value: Any) -> None:
         """Adds a value to a metric of this task, which reports the count, the last value and, for numbers, the sum.
 
@@ -282,6 +339,11 @@ class Component:
 
     def _any_logger(self) -> logging.Logger:
         return self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
+
+    def _pystorm_lend(self, inner: "Component") -> None:
+        """The engine's: ``inner``, which this component runs as a part of itself, reports and takes permits as it."""
+        for name in LENT:
+            setattr(inner, name, getattr(self, name))
 
     def _start(self, conf: dict[str, Any], context: dict[str, Any]) -> Any:
         """The engine's: gives the component its identity, then initializes it."""

@@ -97,8 +97,7 @@ class ReplayedCursors(PartitionedSpout):
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         spout: Any = self._spout_cls()
-        for name in ("metrics", "reported", "errors", "options", "rules"):
-            setattr(spout, f"_pystorm_{name}", getattr(self, f"_pystorm_{name}"))
+        self._pystorm_lend(spout)
         spout._start(conf, context)
         self._spout = spout
         self.exit_on_exception = spout.exit_on_exception

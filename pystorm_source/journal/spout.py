@@ -105,10 +105,7 @@ class JournaledSpout(PartitionedSpout):
             )
             spout = polled.spout
             polled.outage = self._pystorm_outage
-            spout._pystorm_metrics = self._pystorm_metrics
-            spout._pystorm_reported = self._pystorm_reported
-            spout._pystorm_errors = self._pystorm_errors
-            spout._pystorm_options = self._pystorm_options
+            self._pystorm_lend(spout)
             spout._start({key: value for key, value in self._conf.items() if key not in INTERNAL}, self._context)
             self._polled = polled
         return self._polled

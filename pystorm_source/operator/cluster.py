@@ -217,17 +217,18 @@ def _refuse_what_is_lost(plan: Plan, found: SourceOptions) -> None:
 
 
 def _refuse_limits_of_sources(plan: Plan) -> None:
-    """Raises TopologyError if a bolt of the first stage takes permits: the other stages get theirs from another
+    """Raises TopologyError if a component of the first stage takes permits: the other stages get theirs from another
     server, unless a Redis serves all."""
     if plan.options.rate_limit_redis:
         return
     for component in plan.components:
-        takes = bool(component.options.bolt_limits) or names_limit(component.cls)
-        if plan.options.limits and not component.is_spout and takes:
+        takes = names_limit(component.cls) or (bool(component.options.bolt_limits) and not component.is_spout)
+        if plan.options.limits and takes:
             raise TopologyError(
-                f"bolt {component.name!r} takes permits of a rate limit, and with scope='cluster' these are for bolts "
-                "behind a cut: subscribe it by a grouping that cuts, such as Grouping.fields, let a Redis give all "
-                "stages their permits by topology.rate.limit.redis, or use scope='task'. "
+                f"{'spout' if component.is_spout else 'bolt'} {component.name!r} takes permits of a rate limit, and "
+                "with scope='cluster' these are for bolts behind a cut: subscribe a bolt by a grouping that cuts, such "
+                "as Grouping.fields, let a Redis give all stages their permits by topology.rate.limit.redis, or use "
+                "scope='task'. "
                 f"Given: topology.rate.limit={sorted(plan.options.limits)!r}",
                 code="PYSTORM_CANNOT_BE_CUT",
             )

@@ -217,8 +217,8 @@ def names_limit(cls: type[Any]) -> bool:
 
 
 def may_take_permits(cls: type[Any]) -> bool:
-    """Like ``names_limit``, or a user's class has no source to look at. False for a spout, which has no limits."""
-    return issubclass(cls, Bolt) and (names_limit(cls) or not all(map(_has_source, _user_classes(cls))))
+    """Like ``names_limit``, or a user's class has no source to look at."""
+    return names_limit(cls) or not all(map(_has_source, _user_classes(cls)))
 
 
 def _unwanted(plan: Plan, component: str) -> list[str]:

@@ -16,6 +16,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.testing.law import broken
 from pystorm_source.types.arrow import field_type
+from pystorm_source.worker.driver_spout import give_limits, own_limits
 from pystorm_source.worker.unread import give_clock
 
 QUOTA = 256
@@ -42,12 +43,14 @@ class Driven:
         self.conf = plan.conf_of(self.component)
         self.clock = clock
         self._plan = plan
+        self._limits = own_limits(plan, clock)
         self.driver = self.instance("driver")
 
     def instance(self, place: str) -> PartitionedSpout:
         """Returns a new, initialized instance. ``place``: "driver" or "task"."""
         spout: PartitionedSpout = self.cls()
         give_clock(spout, self.clock)
+        give_limits(spout, self.component, self._limits)
         context = self._plan.context_of(self.component.name, self.component.tasks[0], place)
         spout._start(copy.deepcopy(self.conf), context)
         return spout

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, NoReturn
 import pyarrow as pa
 
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.limits.worker_limits import WorkerLimits
 from pystorm_source.options import parse
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.new_worker import new_worker
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.processes.process_limits import limits_of
 from pystorm_source.worker.report import added
 from pystorm_source.worker.unread import Range, Unread, give_clock
 from pystorm_source.worker.worker import Worker
@@ -120,7 +120,8 @@ class LocalRun:
         self.plan = plan
         self.clock = clock or SystemClock()
         self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in captured}
-        self.unread = Unread(plan, component_clock, commits, self.clock)
+        self._limits = limits_of(plan, self.clock)  # all workers and the driver's part share one limit
+        self.unread = Unread(plan, component_clock, commits, self.clock, self._limits)
         self.without_offsets = tuple(spout.name for spout in plan.spouts if not spout.is_partitioned)
         self.together = together
         self.micro_batches = 0
@@ -133,7 +134,6 @@ class LocalRun:
         self._prepare = prepare
         self._captured = tuple(self.rows)
         self._warm: dict[tuple[str, str], Warm] = {}  # the least recently used first
-        self._limits: WorkerLimits | None = None  # of the first worker: all share one limit
         self._before = Counts()  # of workers that died or were stopped
         self._counting = threading.Lock()  # a display may count in another thread
         self._left: dict[str, int] | None = None  # rows out before the micro-batch that was broken off
@@ -270,7 +270,6 @@ class LocalRun:
 
     def _new_worker(self, task: LocalTask) -> Warm:
         worker = new_worker(self.plan, self._output, self.clock, self._seed)
-        self._limits = self._limits or worker.limits
         worker.limits.lease_with(self._limits)
         self.attempts += 1
         warm = Warm(worker, {stream: [] for stream in self._captured})

@@ -16,6 +16,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import PystormError
 from pystorm_source.errors.user_frames import shown
 from pystorm_source.plan.plan import Plan
+from pystorm_source.worker.driver_spout import LimitsByName, give_limits, own_limits
 from pystorm_source.worker.failure import driver_call
 from pystorm_source.worker.source_outage import SourceOutage
 
@@ -50,8 +51,16 @@ class Unread:
     Raises TupleFailed if a spout raises, TopologyError if its answer is invalid; passes on errors of this package.
     """
 
-    def __init__(self, plan: Plan, clock: Clock | None = None, commits: bool = True, engine_clock: Clock | None = None):
+    def __init__(
+        self,
+        plan: Plan,
+        clock: Clock | None = None,
+        commits: bool = True,
+        engine_clock: Clock | None = None,
+        limits: LimitsByName | None = None,
+    ):
         self._plan = plan
+        self._limits = limits or own_limits(plan, engine_clock)
         self._clock = clock
         self._commits = commits
         self._spouts: dict[str, Any] = {}
@@ -199,6 +208,7 @@ class Unread:
         component = self._plan.component(name)
         spout: Any = component.instance()
         give_clock(spout, self._clock)
+        give_limits(spout, component, self._limits)
         context = self._plan.context_of(name, component.tasks[0], "driver")
         spout._start(self._plan.conf_of(component), context)
         return spout

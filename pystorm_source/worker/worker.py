@@ -138,6 +138,7 @@ class Worker:
         for spout in self._all_spouts():
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout, rules, seed)
             spout.outage = spout.instance._pystorm_outage = self._outage_of(spout, seed)
+            spout.instance._pystorm_rules = rules.get(spout.component)
         self._seconds = 0.0
         self._meter = ComponentMeter(plan, self.executors)
         self._before = self._meter.begin()

@@ -3,18 +3,19 @@
 import json
 import threading
 import time
+from bisect import bisect_right
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlsplit
 from urllib.request import urlopen
 
-from pystorm_source import PartitionedSpout, RetryLater, Topology
+from pystorm_source import Bolt, CursorSpout, PartitionedSpout, RetryLater, Topology
 
 
 class Feed(ThreadingHTTPServer):
     """``head`` posts. While a path is in ``busy`` it answers 429, with that Retry-After. ``asked``: path and time of
-    each request."""
+    each request. Answers to /check say nothing."""
 
     daemon_threads = True
 
@@ -24,6 +25,11 @@ class Feed(ThreadingHTTPServer):
         self.busy = {}
         self.asked = []
         self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def most_in_a_second(self):
+        """Requests in the worst second."""
+        times = sorted(at for _, at in list(self.asked))
+        return max(bisect_right(times, at + 1.0) - i for i, at in enumerate(times))
 
     def count(self, path, since=0.0):
         return sum(asked == path and at >= since for asked, at in list(self.asked))
@@ -45,6 +51,7 @@ class Answers(BaseHTTPRequestHandler):
             "/head": lambda: self.server.head,
             "/posts": lambda: list(range(asked["start"], asked["end"])),
             "/done": lambda: None,
+            "/check": lambda: None,
         }[place.path]()
         body = json.dumps(answer).encode()
         self.send_response(200)
@@ -118,3 +125,64 @@ class PostSpout(PartitionedSpout):
 
 class Posts(Topology):
     posts = PostSpout.spec()
+
+
+class LimitedPosts(PostSpout):
+    """Each of its calls, on the driver and in tasks, takes a permit."""
+
+    def get(self, path):
+        with self.limit("feed"):
+            return super().get(path)
+
+
+class Check(Bolt):
+    """Asks the same service for each post."""
+
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.url = conf["path"]
+
+    def process(self, tup):
+        with self.limit("feed"), urlopen(f"{self.url}/check", timeout=10):
+            self.emit(tup.values)
+
+
+class CheckedPosts(Topology):
+    config = {"topology.rate.limit": {"feed": "20/s"}}
+    posts = LimitedPosts.spec()
+    check = Check.spec(inputs=[posts])
+
+
+class LimitedPages(CursorSpout):
+    """The same posts by a cursor."""
+
+    outputs = ["n long"]
+    page_rows = 10
+    poll_seconds = 0.0
+
+    def initialize(self, conf, context):
+        self.url = conf["path"]
+
+    def read(self, cursor, limit):
+        start = cursor or 0
+        with self.limit("feed"), urlopen(f"{self.url}/head", timeout=10) as answer:
+            head = json.load(answer)
+        end = min(head, start + limit)
+        return [[n] for n in range(start, end)], end
+
+
+class ReplayedPages(LimitedPages):
+    replayable = True
+
+
+class CheckedPages(Topology):
+    config = {"topology.rate.limit": {"feed": "20/s"}}
+    pages = LimitedPages.spec()
+    check = Check.spec(inputs=[pages])
+
+
+class CheckedReplays(Topology):
+    config = {"topology.rate.limit": {"feed": "20/s"}}
+    pages = ReplayedPages.spec()
+    check = Check.spec(inputs=[pages])

@@ -68,7 +68,11 @@ def _share(options: EngineOptions, run: str, parts: Mapping[str, int]) -> Lessor
 
 
 def _runner(endpoint: ReportEndpoint | None) -> Runner:
-    runner = endpoint.runner_of(TaskContext.get()) if endpoint is not None else None
+    return runner_at(endpoint, None if endpoint is None else endpoint.runner_of(TaskContext.get()))
+
+
+def runner_at(endpoint: ReportEndpoint | None, runner: Runner | None) -> Runner:
+    """``runner``, which is at ``endpoint``. Raises WorldError if there is none."""
     if runner is None:
         raise WorldError(
             "the process on the driver that gives permits of rate limits does not listen, or its address is unknown: "

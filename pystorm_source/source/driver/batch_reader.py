@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from pystorm_source.channel.leases.driver_permits import DriverPermits
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.plan import lint
 from pystorm_source.source.admission.controller import initial_rates
@@ -50,7 +51,8 @@ class PystormBatchReader(DataSourceReader):
         request = self._request
         for finding in lint(request.plan):
             logger.warning("%s", finding)
-        spouts = DriverSpouts(request.plan)
+        run = uuid.uuid4().hex
+        spouts = DriverSpouts(request.plan, DriverPermits(request.plan.options, run, lambda: None))
         try:
             reader = SnapshotReader(request.plan, spouts, request.options.max_offsets_per_trigger)
             while (source := reader.read(Offsets())) and reader.unanswered:
@@ -66,7 +68,7 @@ class PystormBatchReader(DataSourceReader):
                 )
             at, upto = (Offsets(source.index.section(column), pinned=True) for column in (waits.start, ends))
             found = ranges(at, upto)
-            planned = PlannedBatch.of(found, request.fingerprint, uuid.uuid4().hex)
+            planned = PlannedBatch.of(found, request.fingerprint, run)
             options = request.options
             made = partitions_of(found, planned, spouts, options.min_partitions, options.max_records_per_partition)
             if options.min_partitions is not None:

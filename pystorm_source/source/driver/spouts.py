@@ -13,6 +13,7 @@ from typing import Any
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import CheckedSnapshot, checked_snapshot
+from pystorm_source.channel.leases.driver_permits import DriverPermits
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import TopologyError
 from pystorm_source.errors.user_frames import shown
@@ -20,6 +21,7 @@ from pystorm_source.plan import Plan
 from pystorm_source.source.admission.limits import Align
 from pystorm_source.source.offsets.followers import Leader
 from pystorm_source.source.offsets.offsets import Key
+from pystorm_source.worker.driver_spout import give_limits
 from pystorm_source.worker.failure import driver_call
 from pystorm_source.worker.source_outage import SourceOutage
 
@@ -43,10 +45,11 @@ class Terminated(SystemExit):
 
 
 class DriverSpouts:
-    """The partitioned spouts of ``plan``."""
+    """The partitioned spouts of ``plan``. ``permits``: for their calls of services; without it, they take none."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, permits: DriverPermits | None = None):
         self._plan = plan
+        self._permits = permits
         self._built: dict[str, PartitionedSpout] = {}
         self.components = tuple(component.name for component in plan.spouts if component.is_partitioned)
         self._judges = self.outages(SystemClock())
@@ -167,6 +170,8 @@ class DriverSpouts:
     def _build(self, component: str) -> PartitionedSpout:
         plan = self._plan.component(component)
         spout: Any = plan.instance()
+        if self._permits is not None:
+            give_limits(spout, plan, self._permits)
         spout._start(self._plan.conf_of(plan), self._plan.context_of(component, plan.tasks[0], "driver"))
         return spout
 

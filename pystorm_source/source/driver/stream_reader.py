@@ -22,6 +22,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pystorm_source.channel.leases.checks import refuse_speculation
+from pystorm_source.channel.leases.driver_permits import DriverPermits
 from pystorm_source.channel.reports.endpoint import in_runner, parents_command, speculation_of
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import DataLossError
@@ -72,12 +73,13 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._output = output
         self._clock = clock or SystemClock()
         self._components = tuple(spout.name for spout in request.plan.spouts)
-        self._spouts = DriverSpouts(request.plan)
+        self._telemetry = RunTelemetry(request, output, self._clock, recorded)
+        permits = DriverPermits(request.plan.options, self._telemetry.run, self._telemetry.receiver.endpoint)
+        self._spouts = DriverSpouts(request.plan, permits)
         self._snapshots = SnapshotReader(
             request.plan, self._spouts, request.options.max_offsets_per_trigger, self._clock
         )
         self._commits = Commits(self._spouts, self._clock)
-        self._telemetry = RunTelemetry(request, output, self._clock, recorded)
         is_controlled = in_runner() if controlled is None else controlled
         self._state = PlanState(is_controlled and request.options.feedback != "off")
         self._at: Offsets | None = None
