@@ -13,22 +13,19 @@ from pystorm_source.cli.main import COMMANDS, function_of
 
 GENERATED = "Printed by `python -m docs.option_pages --write`; change `pystorm_source/cli/` instead."
 INTRODUCTION = """\
-`pystorm-source COMMAND --help`, or `-h`, prints the same in a terminal. Topologies are looked for in the working folder
-first. Exit status: 0; 1 if something that ran, or was checked, failed; 2 if the line is wrong; 130 after Ctrl-C.
-Errors go to stderr, and end with what was given.
+`pystorm-source COMMAND --help`, or `-h`, prints the same in a terminal. Commands look for topologies in the working
+folder first. Errors go to stderr. The exit status is 0, 1 if a run or a check failed, 2 if the command line is wrong,
+and 130 after Ctrl-C.
 
-`pystorm-source --install-completion` makes bash, zsh or fish complete commands and flags, the topologies of the working
-folder, and the keys and values of `run --option`: those of the engine and of the topology's spouts.
+`pystorm-source --install-completion` makes bash, zsh or fish complete commands, flags, topologies and `run --option`.
 
-| file of `draw --output` | picture | needs |
-|---|---|---|
-| `.svg`, `.mmd`, `.mermaid`, `.txt` | SVG, a Mermaid flowchart, text | nothing |
-| `.png`, `.pdf` | the SVG, converted | `pip install 'cairosvg>=2.7'` and the system's library cairo |
+`draw --output` writes `.svg`, `.mmd`, `.mermaid` (a Mermaid flowchart) and `.txt`. To write `.png` or `.pdf`, run
+`pip install 'cairosvg>=2.7'` and install the system library cairo.
 
-`run` shows what it does: `reading`; `waiting for input`; `stalled by 'words': …`, the component whose call does not
-return, or takes so long that the others wait. Without a terminal it prints a line every two seconds. It ends when it
-has read all input of spouts that are `bounded`, such as `MemorySpout`; a `PartitionedSpout` that does not say so is
-taken for one if it has never had more than at first, and nothing new for five seconds.
+`run` shows its state: `reading`, `waiting for input`, or `stalled by 'words': …`, which names the component that holds
+up the others. Without a terminal, it prints a line every two seconds. `run` ends when it has read all spouts that are
+`bounded`, such as `MemorySpout`. A `PartitionedSpout` that leaves `bounded` unset counts as bounded if its source does
+not grow during the run, and has nothing new for five seconds.
 """
 
 

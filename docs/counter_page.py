@@ -21,8 +21,8 @@ def counters() -> str:
         "docs/COUNTERS.md",
         {
             "counts": _table(
-                ["count", "unit", "meaning", "exact"],
-                ([f"`{name}`", row.unit, _meaning(name, row), row.exact] for name, row in ROWS.items()),
+                ["count", "unit", "meaning"],
+                ([f"`{name}`", row.unit, _meaning(name, row)] for name, row in ROWS.items()),
             )
         },
     )
@@ -46,8 +46,8 @@ def _metrics(definitions: Sequence[Definition]) -> str:
     for each in definitions:
         labels = ", ".join(f"`{label}`" for label in each.labels if label != "component" or not storm)
         last = [f"`{each.storm}`" if each.storm else ""] if storm else []
-        rows.append([f"`{each.sample_name}`", each.kind, labels, each.meaning, *last])
-    return _table(["metric", "kind", "labels", "meaning", *(["Storm"] if storm else [])], rows)
+        rows.append([f"`{each.sample_name}`", labels, each.meaning, *last])
+    return _table(["metric", "labels", "meaning", *(["Storm"] if storm else [])], rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -6,6 +6,7 @@
 
 import argparse
 import json
+import re
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,7 +54,8 @@ def sections() -> list[Section]:
     found = [
         Section(
             "Common",
-            "What most jobs set: options of the reader; `topology.*` also in the `config` option or `Topology.config`.",
+            "What most jobs set, as options of the reader; `topology.*` also in the `config` option or "
+            "`Topology.config`.",
             {key: fields_of(table)[key] for table in TABLES for key in table.common},
         ),
         Section.of(
@@ -61,33 +63,44 @@ def sections() -> list[Section]:
         ),
         Section.of(
             "Engine",
-            "Options of the reader, keys of the `config` option, or keys of `Topology.config`; the first one wins.",
+            "Options of the reader, keys of the `config` option or of `Topology.config`. The first of these wins.",
             EngineOptions,
         ),
         Section.of(
             "Journal",
-            "Options of the reader, or keys of `config`, for all spouts without offsets in the topology.",
+            "Options of the reader or keys of `config`, for all spouts without offsets.",
             JournalOptions,
         ),
     ]
     tables = of_spouts()
     for table, names in tables.items():
-        how = f"Options of the reader, or config of a topology or component: `{names[-1]}.spec(config={{...}})`."
-        section = Section.of(", ".join(names), how, table)
-        base = table.__base__
-        if base in tables:
-            own = {key: field for key, field in section.fields.items() if key not in fields_of(base)}
-            section = Section(section.title, f"{how}\nAll options of {tables[base][0]} apply, too.", own)
-        found.append(section)
+        section = Section.of(", ".join(names), "", table)
+        if table.__base__ in tables:
+            own = {key: field for key, field in section.fields.items() if key not in fields_of(table.__base__)}
+            section = Section(section.title, f"All options of {tables[table.__base__][0]} apply, too.", own)
+        found.append(_without_repeats(section, found))
     found.append(
         Section(
             "Further keys",
-            "Few jobs need these; set them like the keys above.\nThey say how each situation waits, have names of "
-            "Storm, streamparse or Spark's source `kafka`, or are bounds.",
+            "Few jobs need these. Set them like the keys above.",
             {key: fields_of(table)[key] for table in (*TABLES, *of_spouts()) for key in table.further},
         )
     )
     return found
+
+
+def _without_repeats(section: Section, before: Iterable[Section]) -> Section:
+    """Without the keys that an earlier section describes in the same words; names that section instead."""
+    described = {(key, meaning_of(field)): each for each in before for key, field in each.fields.items()}
+    own, repeated = {}, {}
+    for key, field in section.fields.items():
+        earlier = described.get((key, meaning_of(field)))
+        if earlier is None:
+            own[key] = field
+        elif earlier.title != "Common":
+            repeated.setdefault(earlier.title, []).append(f"`{key}`")
+    also = [f"Also {', '.join(keys)}, as for {title}." for title, keys in repeated.items()]
+    return Section(section.title, " ".join([*filter(None, [section.how]), *also]), own)
 
 
 def of_spouts() -> dict[type[Options], list[str]]:
@@ -104,7 +117,8 @@ def yaml() -> str:
     shown: set[str] = set()
     lines = ["# Every option with its default.", f"# {GENERATED.replace('`', '')}"]
     for section in sections():
-        lines += ["", f"# --- {section.title}: {section.how.replace('`', '').splitlines()[0]}"]
+        how = section.how.replace("`", "")
+        lines += ["", f"# --- {section.title}{how and f': {how}'}"]
         for key, field in section.fields.items():
             if key in shown:
                 continue
@@ -117,39 +131,66 @@ def yaml() -> str:
 
 
 def markdown() -> str:
-    """One table per section: key, type, default, bounds, meaning."""
+    """One table per section: key, value with its default, meaning."""
     lines = ["# Options", "", f"<!-- {GENERATED} -->", ""]
     lines += [
-        "Keys are not case-sensitive. A wrong key or value is refused when the query loads; the error names a remedy.",
+        "Look up each option. Keys are not case-sensitive. A wrong key or value is refused when the query loads, with",
+        "an error that names a remedy.",
+        "",
+        "Set the keys of a spout as options of the reader, in the config of the topology, or for one spout:",
+        "`FilesSpout.spec(config={...})`. More keys of each spout are among the [further keys](#further-keys).",
+        "An empty column *value* means a text without a default.",
         "",
     ]
     for section in sections():
-        lines += [
-            f"## {section.title}",
-            "",
-            section.how,
-            "",
-            "| key | type | default | bounds | meaning |",
-            "|---|---|---|---|---|",
-        ]
-        for key, field in section.fields.items():
-            default = (
-                "needed" if field.required else "" if field.default in (None, "") else f"`{json.dumps(field.default)}`"
-            )
-            cells = [f"`{key}`", type_of(field), default, bounds_of(field), meaning_of(field)]
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        lines.append("")
+        lines += [f"## {section.title}", "", *([section.how, ""] if section.how else [])]
+        if section.fields:
+            lines += ["| key | value, `default` | meaning |", "|---|---|---|"]
+            lines += [*_rows(section.fields), ""]
+        else:
+            lines += ["All keys of this spout are among the [further keys](#further-keys).", ""]
     lines += _without_effect()
     return "\n".join(lines)
+
+
+def _rows(fields: Mapping[str, msgspec.structs.FieldInfo]) -> Iterator[str]:
+    """A row per key, or per group of keys that differ in one word only."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for key, field in fields.items():
+        facts = (_value_of(field), meaning_of(field))
+        groups.setdefault((_TWIN.sub("…", key), *facts), []).append(f"`{key}`")
+    for (_, *facts), keys in groups.items():
+        cells = (cell.replace("|", "\\|") for cell in (", ".join(keys), *facts))
+        yield f"| {' | '.join(cells)} |"
+
+
+_TWIN = re.compile(r"\b(?:spout|bolt|backpressure)(?=\.wait\.)|^(?:key|value)(?=\.)")
+"""The word that differs between keys of the same meaning."""
+
+
+def _value_of(field: msgspec.structs.FieldInfo) -> str:
+    """Choices, or type and bounds, with the default as code; a text has no type."""
+    kind = type_of(field).removesuffix(" or nothing").removeprefix(", ")
+    default = None if field.default in (None, "") or field.required else _plain(field.default)
+    if kind == "bool":
+        kind = "true, false"
+    if default in (choices := kind.split(", ")):
+        return ", ".join(f"`{choice}`" if choice == default else choice for choice in choices)
+    bounds = bounds_of(field).replace(" … ", "-").replace("at least ", "from ")
+    facts = " ".join(filter(None, ["" if kind == "text" else kind, bounds]))
+    return "; ".join(filter(None, ["needed" if field.required else "", default and f"`{default}`", facts]))
+
+
+def _plain(default: Any) -> str:
+    return default if isinstance(default, str) else json.dumps(default)
 
 
 def _without_effect() -> Iterator[str]:
     yield from (
         "## Keys of Storm without effect",
         "",
-        "A configuration from Storm may have these keys; they are ignored. `pystorm-source check` and the log of a",
-        "starting query name the ones that are set, and what to use instead. `topology.lint.off=key-without-effect`",
-        "silences that.",
+        "These keys of a Storm configuration are ignored. `pystorm-source check` and the log of a starting query name",
+        "those that are set. `topology.lint.off=key-without-effect` silences that.",
         "",
         "| keys | instead |",
         "|---|---|",

@@ -47,22 +47,25 @@ def bundle(
         str,
         typer.Argument(
             metavar="[QUERY]",
-            help="A topology's name, the beginning of a run's or query's id, a record file, or a folder of them. "
-            "Default: the query on this machine that wrote last.",
+            help="A topology's name, the first characters of a run's or query's id, a record file, or a folder of "
+            "them. Default: the query on this machine that wrote a record last.",
         ),
     ] = "",
     config: Annotated[
         list[Path] | None,
-        typer.Option("--config", metavar="FILE", help="A file of the query's options, to add without its secrets."),
+        typer.Option(
+            "--config", metavar="FILE", help="Also pack this file of the query's options, without its secrets."
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Default: NAME-RUN.zip in the working folder.")
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="The archive. Default: NAME-RUN.zip in the working folder."),
     ] = None,
 ) -> None:
-    """Pack what a request for support needs into one archive: records, progress, plan, versions, options, stacks.
+    """Pack one archive for a support request: records, progress, plan, versions, options, stacks.
 
-    It reads what `ui` and `check` read, and changes nothing. Secrets are left out; look into the archive
-    before you send it. It prints the archive's path.
+    It reads what `ui` and `check` read, changes nothing, and prints the archive's path. Secrets are left out; still,
+    check the archive before you send it.
     """
     with usage_errors():
         options = _options(config or [])

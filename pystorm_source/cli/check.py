@@ -42,17 +42,19 @@ def check(
         str,
         typer.Argument(
             metavar="[TOPOLOGY]",
-            help="Look at this one, too: PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS.",
+            help="Also check this topology: PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS.",
             autocompletion=topologies,
         ),
     ] = "",
     environment: Annotated[
         str,
-        typer.Option("--environment", "-e", metavar="NAME", help="Picks from a par that is given by environment."),
+        typer.Option(
+            "--environment", "-e", metavar="NAME", help="The environment, for components whose par is a dict."
+        ),
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines of text.")] = False,
 ) -> None:
-    """Look at Python, Java, PYSPARK_PYTHON, pyarrow, pyspark and the compiled core; exit 1 if something fails."""
+    """Check Python, Java, PYSPARK_PYTHON, pyarrow, pyspark and the compiled core; exit with status 1 if one fails."""
     found = list(findings())
     if topology:
         found += topology_findings(topology, environment)

@@ -33,10 +33,10 @@ def demo(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON line instead of progress and a table.")
     ] = False,
-    megabytes: Annotated[float, typer.Option(min=0.1, help="Text to count, at least.")] = 1.6,
-    seconds: Annotated[float, typer.Option(min=0.0, help="The writer's time for it.")] = 20.0,
+    megabytes: Annotated[float, typer.Option(min=0.1, help="Minimum amount of text to count.")] = 1.6,
+    seconds: Annotated[float, typer.Option(min=0.0, help="How long it takes to write this text.")] = 20.0,
 ) -> None:
-    """Count words of growing files in a real query, slow it down, kill a worker; exit 1 unless all was proven."""
+    """Count words of growing files in a real query, slow it down, kill a worker; exit 1 unless all checks pass."""
     stop = _Signals()
     display = Silence() if as_json else Terminal() if sys.stdout.isatty() else Lines()
     descriptor, name = tempfile.mkstemp(prefix="pystorm-demo-", suffix=".log")

@@ -50,16 +50,16 @@ PNG_SCALE = 2.0
 
 def draw(
     topology: Reference,
-    form: Annotated[Format | None, typer.Option("--format", help="Default: by the suffix of FILE, else text.")] = None,
+    form: Annotated[Format | None, typer.Option("--format", help="Default: by FILE's suffix, otherwise text.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write it there, not to the terminal.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to FILE instead of the terminal.")
     ] = None,
     scope: Annotated[
-        Scope, typer.Option("--scope", help="cluster: with the stages that read_stream(..., scope='cluster') runs.")
+        Scope, typer.Option("--scope", help="cluster: also show the stages of read_stream(..., scope='cluster').")
     ] = Scope.task,
     environment: Environment = "",
 ) -> None:
-    """Draw a topology: components, tasks, streams, groupings, and the streams that leave as rows."""
+    """Draw a topology: components, tasks, streams, groupings, and the streams that Spark gets as rows."""
     with usage_errors():
         plan = plan_here(topology, environment)
         form = form or _form_of(output)

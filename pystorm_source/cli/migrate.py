@@ -14,15 +14,17 @@ from pystorm_source.errors import OptionError
 
 
 def migrate(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The project: src/, topologies/, config.json.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="The streamparse project: src/, topologies/, config.json.")
+    ],
     output: Annotated[
-        str, typer.Option("--output", metavar="FOLDER", help="The new project. Default: DIR with -spark at the end.")
+        str, typer.Option("--output", metavar="FOLDER", help="The new project. Default: DIR-spark.")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report alone; write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report; write nothing.")] = False,
 ) -> None:
-    """Read a streamparse project, say what stays and what changes, and write a project for Spark beside it.
+    """Read a streamparse project, report what stays and what changes, and write a project for Spark next to it.
 
-    DIR stays as it is. None of its code runs, and no existing file is overwritten.
+    It does not change DIR, run its code, or overwrite existing files.
     """
     with usage_errors():
         root = Path(folder).resolve()

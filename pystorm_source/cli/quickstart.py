@@ -27,18 +27,18 @@ TOPOLOGIES = {"words": "WordCount", "spout": "Orders", "rest": "Tickets", "queue
 
 
 def quickstart(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the project, and of the folder that is made here.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the project and of its new folder.")],
     spout: Annotated[
-        bool, typer.Option("--spout", help="One with a spout over a table of SQLite, to change into your own.")
+        bool, typer.Option("--spout", help="A project whose spout reads a SQLite table, to adapt to your source.")
     ] = False,
     rest: Annotated[
-        bool, typer.Option("--rest", help="One with a spout over a REST API, and a service to try it against.")
+        bool, typer.Option("--rest", help="A project whose spout reads a REST API, with a service to try it on.")
     ] = False,
     queue: Annotated[
-        bool, typer.Option("--queue", help="One with a spout over a queue, and a queue to try it against.")
+        bool, typer.Option("--queue", help="A project whose spout reads a queue, with a queue to try it on.")
     ] = False,
 ) -> None:
-    """Make a project: a topology that counts words, its tests, its settings, a job for spark-submit."""
+    """Create a project: a topology that counts words, tests, settings, and a job for spark-submit."""
     chosen = [kind for kind, is_chosen in (("spout", spout), ("rest", rest), ("queue", queue)) if is_chosen]
     kind = chosen[0] if chosen else "words"
     with usage_errors():

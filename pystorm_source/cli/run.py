@@ -43,20 +43,20 @@ def run(
     topology: Reference,
     options: Overrides = None,
     duration: Annotated[
-        str, typer.Option("--for", metavar="DURATION", help="End after that: a number with ms, s, m, h or d.")
+        str, typer.Option("--for", metavar="DURATION", help="Stop after this time: a number with ms, s, m, h or d.")
     ] = "",
-    once: Annotated[bool, typer.Option("--once", help="End when nothing is left to read.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop when nothing is left to read.")] = False,
     environment: Environment = "",
     together: Annotated[
-        bool, typer.Option("--together", help="All spouts in one worker, as Storm runs them and Spark does not.")
+        bool, typer.Option("--together", help="Run all spouts in one worker, as Storm does but Spark does not.")
     ] = False,
-    rows: Annotated[int, typer.Option("--rows", min=0, help="Print that many rows of each open stream.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end, nothing else.")] = False,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="Print up to this many rows of each open stream.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only one JSON object, at the end.")] = False,
 ) -> None:
     """Run a topology here, without Spark, and show what each component does.
 
-    It ends when finite spouts are read, with --once, --for, or by Ctrl-C (exit status 130); a component that fails ends
-    it with exit status 1.
+    It ends when all finite spouts are read, when --once or --for says so, on Ctrl-C (exit status 130), or when a
+    component fails (exit status 1).
     """
     clock = SystemClock()
     end, status = End(TIME_OVER), 0

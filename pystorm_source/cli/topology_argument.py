@@ -22,7 +22,7 @@ from pystorm_source.plan import Plan, compile_plan
 Reference = Annotated[
     str,
     typer.Argument(
-        metavar="TOPOLOGY", help="PACKAGE.MODULE:CLASS, or FILE.py, or FILE.py:CLASS.", autocompletion=topologies
+        metavar="TOPOLOGY", help="PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS.", autocompletion=topologies
     ),
 ]
 
@@ -32,7 +32,7 @@ Overrides = Annotated[
         "--option",
         "-o",
         metavar="KEY=VALUE",
-        help="Configuration, over that of the class; repeatable.",
+        help="Overrides the class's configuration; repeatable.",
         autocompletion=completed_options,
     ),
 ]
@@ -43,7 +43,7 @@ MOST_SHOWN = 8  # More: they hide the remedy. Less: the wanted one is not among 
 
 Environment = Annotated[
     str,
-    typer.Option("--environment", "-e", metavar="NAME", help="Picks from a par that is given by environment."),
+    typer.Option("--environment", "-e", metavar="NAME", help="The environment, for components whose par is a dict."),
 ]
 
 

@@ -32,37 +32,38 @@ def tune(
         str,
         typer.Argument(
             metavar="[TOPOLOGY]",
-            help="PACKAGE.MODULE:CLASS, or FILE.py, or FILE.py:CLASS: it is run, many times. Not with --records alone.",
+            help="PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS: tune runs it many times. Optional with --records.",
             autocompletion=completion.topologies,
         ),
     ] = "",
     options: Overrides = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=LEAST_SECONDS, help="Time for all trials.")] = 60.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=LEAST_SECONDS, help="Total time of all trials.")] = 60.0,
     goal: Annotated[
-        Literal["throughput", "latency"], typer.Option("--goal", help="latency: and 0.9 of the throughput is kept.")
+        Literal["throughput", "latency"],
+        typer.Option("--goal", help="latency: lower it, but keep 0.9 of the throughput."),
     ] = "throughput",
     records: Annotated[
         Path | None,
-        typer.Option("--records", metavar="FILE", help="Read a query's record file instead, or besides."),
+        typer.Option("--records", metavar="FILE", help="Read a query's record file, instead of trials or in addition."),
     ] = None,
     cores: Annotated[
-        int, typer.Option("--cores", min=0, help="Cores of the query's executors; 0: those of this machine.")
+        int, typer.Option("--cores", min=0, help="Cores of the query's executors; 0: as many as this machine has.")
     ] = 0,
     explain: Annotated[bool, typer.Option("--explain", help="Show the arithmetic.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE.yaml", help="Write the configuration there.")
+        Path | None, typer.Option("--output", metavar="FILE.yaml", help="Write the tuned configuration to FILE.yaml.")
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw throughput against latency: .svg, .png or .pdf."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides the order of trials within pairs.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed for the order of trials within pairs.")] = 0,
     environment: Environment = "",
 ) -> None:
-    """Measure a topology, say what holds it back and what to change, and what each change gains.
+    """Measure a topology; show what limits it, what to change, and what each change gains.
 
-    Components are called for real, as in a task; spouts get acks and fails, but no commits. With
-    --records it reads what a running or finished query has recorded about its micro-batches.
+    Components are called for real, as in a Spark task; spouts get acks and fails, but no commits. With --records, it
+    reads the record file of a running or finished query.
     """
     cores = cores or os.cpu_count() or 1
     with usage_errors():

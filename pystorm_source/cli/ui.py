@@ -24,29 +24,29 @@ BACKLOG = 64
 def ui(
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="PATH", help="A record file, or a folder of them. Default: those of running drivers."),
+        typer.Argument(
+            metavar="PATH", help="A record file, or a folder of them. Default: the files of running drivers."
+        ),
     ] = None,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on. If not loopback, others reach it.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 0,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on. Other machines can reach any but loopback.")
+    ] = ("127.0.0.1"),
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free port.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write the page of the newest run into this file, and end."),
+        typer.Option("--output", metavar="FILE", help="Write the page of the newest run to FILE, and exit."),
     ] = None,
-    stacks: Annotated[
-        bool, typer.Option("--stacks", help="Print why queries stand still, without a browser, and end.")
-    ] = False,
+    stacks: Annotated[bool, typer.Option("--stacks", help="Print why queries make no progress, and exit.")] = False,
 ) -> None:
     """Show what queries do, in a browser: the bottleneck, the topology, admission, partitions, errors.
 
-    It reads the record files that each query of this package writes on its driver's machine: this user's files, or
-    the ones in PATH, such as the folder of the option progress.path. It prints an address with a token, and serves
-    nothing without that token. It runs until Ctrl-C. A page written by --output needs no network.
+    It reads the record files that queries write on their driver's machine: those of this user, or those in PATH, such
+    as the folder of the option progress.path. It prints an address with a token, serves nothing without that token,
+    and runs until Ctrl-C. A page written by --output needs no network.
 
-    With --stacks it asks the tasks of all queries whose driver runs on this machine, as this user: which component is
-    in a call, since when, at which line, and what waits for it. The tasks keep running. A query with the option
-    feedback=off cannot be asked, and one whose first micro-batch has not begun has no task yet.
+    With --stacks, it asks the tasks of all queries of this user whose drivers run on this machine: which component is
+    in a call, since when, at which line, and what waits for it. The tasks keep running. It cannot ask a query that
+    has the option feedback=off, or whose first micro-batch has not begun.
     """
     with usage_errors():
         if stacks:

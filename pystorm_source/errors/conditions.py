@@ -97,7 +97,7 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_ERROR": Condition(
         "PystormError",
         "Your own error class derives from `PystormError` or `UsageError` without a code.",
-        "Read the message; derive the class from `WorldError` if the cause is outside.",
+        "Read the message. If the cause is outside, derive the class from `WorldError`.",
     ),
     "PYSTORM_INTERNAL_ERROR": Condition(
         "InternalError",
@@ -106,25 +106,24 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_INVALID_ARGUMENT": Condition(
         "UsageError",
-        "An argument has the wrong type (`ArgumentTypeError`) or value, or names an unknown stream, component or "
-        "store.",
+        "An argument has the wrong type or value, or names an unknown stream, component or store.",
         "Give what the message asks for, such as a list of names, a spec, or a class instead of an object.",
     ),
     "PYSTORM_NOT_SUPPORTED": Condition(
         "UsageError",
-        "This package lacks this name of streamparse's, or it needs Storm or Java.",
-        "Take what the message names instead (`docs/MIGRATING.md`).",
+        "The called part of streamparse does not exist here, or needs Storm or Java.",
+        "Use what the message names instead (`docs/MIGRATING.md`).",
     ),
     "PYSTORM_INVALID_OPTION": Condition(
         "OptionError",
-        "An option, or the file that it names, has the wrong form or type, is out of bounds, or names a file, "
-        "partition or offset that does not exist.",
-        "Correct the value (`docs/OPTIONS.md`); paths must be the same on driver and executors.",
+        "An option, or the file that the option names, has the wrong form or type, is out of bounds, or "
+        "names a file, partition or offset that does not exist.",
+        "Correct the value (`docs/OPTIONS.md`). Paths must be the same on driver and executors.",
     ),
     "PYSTORM_UNKNOWN_OPTION": Condition(
         "OptionError",
         "The key is misspelled, or belongs to a spout that the topology does not have.",
-        "Take the key that the message proposes; put your own into `config` or `Topology.config`.",
+        "Use the key that the message proposes. Put your own key into `config` or `Topology.config`.",
     ),
     "PYSTORM_MISSING_OPTION": Condition(
         "OptionError",
@@ -133,8 +132,8 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_OPTIONS_CONFLICT": Condition(
         "OptionError",
-        "Two options exclude each other, or one is for `spark.read` or Kafka's Java client.",
-        "Leave it out, or change the option that the message names (`docs/KAFKA.md`).",
+        "Two options exclude each other, or an option is only for `spark.read` or for Kafka's Java client.",
+        "Remove the option, or change the one that the message names (`docs/KAFKA.md`).",
     ),
     "PYSTORM_NOT_WRITABLE": Condition(
         "OptionError",
@@ -144,8 +143,8 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_SPOUT_WITHOUT_OFFSETS": Condition(
         "OptionError",
         "A spout has no offsets, so Spark could not replay its tuples after a failed task.",
-        "Set `journal.path`, write a `PartitionedSpout`, or, if the spout is no `CursorSpout` or `QueueSpout`, accept "
-        "the loss: `delivery.guarantee=best-effort`.",
+        "Set `journal.path` or write a `PartitionedSpout`. If the spout is no `CursorSpout` or `QueueSpout`, "
+        "you can accept the loss: `delivery.guarantee=best-effort`.",
     ),
     "PYSTORM_NAME_NOT_FOUND": Condition(
         "OptionError",
@@ -161,40 +160,40 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_PACKAGE_MISSING": Condition(
         "PystormError",
         "A Python package or Java is not installed, or an executor lacks a module that the driver has.",
-        "Install it on driver and executors, or ship it with `--py-files` or `--archives` (`docs/DEPLOY.md`); set "
-        "`JAVA_HOME` if there are several Javas.",
+        "Install what is missing on driver and executors (`docs/DEPLOY.md`). If there are several Javas, set "
+        "`JAVA_HOME`.",
     ),
     "PYSTORM_PACKAGE_IN_THE_WAY": Condition(
         "UsageError",
-        "The real streamparse or pystorm is installed, and `compat.install()` would take its name.",
-        "Uninstall it, or import from `pystorm_source` without `install()`.",
+        "The real streamparse or pystorm is installed, so `compat.install()` cannot use its name.",
+        "Uninstall the real package, or import from `pystorm_source` without `install()`.",
     ),
     "PYSTORM_CODE_DIFFERS": Condition(
         "UsageError",
-        "Driver and executor have different code of a topology or versions of pystorm-source.",
+        "Driver and executor have different code of a topology, or different versions of pystorm-source.",
         "Install the same version on both, and restart the application.",
     ),
     "PYSTORM_COMPILED_FOR_ANOTHER_VERSION": Condition(
         "ImportError",
         "A module of compiled components was built for another version of pystorm-source.",
-        "Build it again with the installed version (`pip install --no-build-isolation --no-deps --force-reinstall .`).",
+        "Build the module again with the installed version.",
     ),
     "PYSTORM_CANNOT_PICKLE": Condition(
         "TopologyError",
-        "A part of a topology cannot be pickled, so it cannot travel to Spark's tasks.",
+        "A part of a topology cannot be pickled, so the topology cannot travel to Spark's tasks.",
         "Open connections, files and locks in `initialize()`, which runs in the task.",
     ),
     "PYSTORM_INVALID_TOPOLOGY": Condition(
         "UsageError",
-        "The topology cannot run as declared: a grouping, a join's keys, a stream, or what leaves it.",
+        "The topology cannot run as declared: a grouping, the keys of a join, a stream, or what leaves the "
+        "topology is wrong.",
         "Change the declaration as the message says.",
     ),
     "PYSTORM_INVALID_COMPONENT": Condition(
         "UsageError",
-        "A component lacks a method, has one of the wrong kind, or returned a wrong value, such as from `snapshot()` "
-        "or `split()`.",
-        "Define the method as `def`, or `async def` in an `AsyncBolt`, and return what the message describes "
-        "(`docs/WRITING_A_SPOUT.md`).",
+        "A component lacks a method, has a method of the wrong kind, or returned a wrong value, such as from "
+        "`snapshot()` or `split()`.",
+        "Define the method as `def`, or as `async def` in an `AsyncBolt`, and return what the message describes.",
     ),
     "PYSTORM_SPOUTS_NEVER_MEET": Condition(
         "TopologyError",
@@ -203,48 +202,48 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_CANNOT_BE_CUT": Condition(
         "TopologyError",
-        "`scope='cluster'` cuts a topology where groupings hold across tasks, and something in it has no meaning "
-        "across a cut.",
+        "`scope='cluster'` puts Spark's shuffles into a topology, and something in the topology cannot work "
+        "across a shuffle.",
         "Change what the message names, or use `scope='task'` (`docs/STAGES.md`).",
     ),
     "PYSTORM_CONTRACT_BROKEN": Condition(
         "ContractBroken",
         "`verify_spout` or `verify_bolt` found that a component breaks a law of the engine.",
-        "Change the component as the message says; the error's `law` names the law.",
+        "Change the component as the message says. The error's `law` names the law.",
     ),
     "PYSTORM_TOPOLOGY_DOES_NOT_END": Condition(
         "TopologyTimeoutError",
-        "`run_topology` exceeded its `timeout`: a spout, a cycle or a call goes on.",
+        "`run_topology` exceeded its `timeout`: a spout, a cycle or a call did not end.",
         "Correct what the message names as running, or raise `timeout`.",
     ),
     "PYSTORM_SCHEMA_MISMATCH": Condition(
         "UsageError",
-        "The requested columns do not fit the topology's streams, or a spout's fields its format.",
-        "Ask for declared columns and types, and cast in Spark; or change `outputs` or the fields.",
+        "The requested columns do not fit the topology's streams, or a spout's fields do not fit its format.",
+        "Request declared columns and types, and cast in Spark; or change `outputs` or the fields.",
     ),
     "PYSTORM_INVALID_TYPE": Condition(
         "UsageError",
-        "A field of a stream that becomes rows has no type, or one that cannot leave a topology.",
-        "Write Spark SQL's types, `outputs = ['word string', 'counts array<int>']`, or call `.schema(...)` on the "
-        "reader.",
+        "A field of a stream that leaves the topology as rows has no type, or a type that rows cannot have.",
+        "Declare Spark SQL's types, `outputs = ['word string', 'counts array<int>']`, or call `.schema(...)` "
+        "on the reader.",
     ),
     "PYSTORM_MALFORMED_RECORD": Condition(
         "SchemaError",
         "A line of a file or a Kafka record does not fit its format or the declared types.",
-        "Correct the data, skip it by the option that the message names, or make it a dead letter.",
+        "Correct the data, skip the record with the option that the message names, or make it a dead letter.",
     ),
     "PYSTORM_CHECKPOINT_DAMAGED": Condition(
         "CheckpointError",
-        "An offset in the checkpoint was damaged or edited, or the checkpoint is an old copy, whose next tuples the "
-        "journal has deleted.",
+        "An offset in the checkpoint was damaged or edited; or the checkpoint is an old copy, and the "
+        "journal has deleted its next tuples.",
         "Restore a newer copy, or use another `checkpointLocation` and another journal (`docs/TROUBLESHOOTING.md`).",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
         "PystormError",
-        "The checkpoint or journal is of another source, other spouts, or another version's offsets; or `par` or "
+        "The checkpoint or journal belongs to another source, other spouts or another version; or `par` or "
         "fields changed before a micro-batch finished.",
-        "Finish the last micro-batch with the old topology or version, restore the spouts' names, or use a new "
-        "`checkpointLocation`.",
+        "Finish the last micro-batch with the old topology or version, restore the spouts' names, or use a "
+        "new `checkpointLocation`.",
     ),
     "PYSTORM_JOURNAL_UNREACHABLE": Condition(
         "WorldError",
@@ -253,32 +252,31 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_ATTEMPT_SUPERSEDED": Condition(
         "WorldError",
-        "Another attempt of the same Spark task was quicker.",
+        "Another attempt of the same Spark task was faster.",
         "Do nothing: Spark ignores this attempt or tries again.",
     ),
     "PYSTORM_PERMITS_UNREACHABLE": Condition(
         "WorldError",
-        "A task cannot reach what gives permits of `topology.rate.limit`: a process on the driver, or a Redis.",
-        "Open the way by `feedback.host` and `feedback.port`, or set `topology.rate.limit.redis` or "
+        "A task cannot reach the driver or the Redis that gives permits of `topology.rate.limit`.",
+        "Open the way with `feedback.host` and `feedback.port`, or set `topology.rate.limit.redis` or "
         "`topology.rate.limit.tasks`.",
     ),
     "PYSTORM_DATA_LOST": Condition(
         "DataLossError",
-        "Data between two offsets is gone: a file of the source or journal was truncated, damaged or deleted, or "
-        "records expired unread.",
-        "Restore a copy, or continue without the data by `failOnDataLoss=false`; keep data for longer than the query "
-        "lags.",
+        "Data between two offsets is gone: a file of the source or journal was truncated, damaged or "
+        "deleted, or records expired unread.",
+        "Restore a copy, or continue without the data: `failOnDataLoss=false`. Keep data for longer than the "
+        "query lags.",
     ),
     "PYSTORM_BATCH_BEHIND_STATE": Condition(
         "CheckpointError",
         "A micro-batch would update a map state that a later micro-batch has written.",
-        "Give the state a new name for a new checkpoint, or continue with the old one; only one query may write it; a "
-        "late attempt of a finished micro-batch needs no remedy.",
+        "For a new checkpoint, give the state a new name, or continue with the old checkpoint. Only one "
+        "query may write a state. A late attempt of a finished micro-batch needs no remedy.",
     ),
     "PYSTORM_STATE_OF_ANOTHER_KIND": Condition(
         "UsageError",
-        "The store's content was written by another kind of map state, with another type of values, or by something "
-        "else.",
+        "The store has content that another kind of map state, another type of values, or another program wrote.",
         "Give the state a unique name, or open it as it was written.",
     ),
     "PYSTORM_STORE_UNREACHABLE": Condition(
@@ -288,8 +286,8 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_EXTERNAL_FAILURE": Condition(
         "WorldError",
-        "Your component raised `WorldError`, or a server refused a ready-made spout's request.",
-        "Read the message; trying again may help.",
+        "Your component raised `WorldError`, or a server refused the request of a ready-made spout.",
+        "Read the message. Another try may succeed.",
     ),
     "PYSTORM_NO_PROCESSES": Condition(
         "WorldError",
@@ -304,19 +302,19 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_KAFKA_UNREACHABLE": Condition(
         "WorldError",
         "Kafka's brokers, a partition's leader or the schema registry do not answer, or the registry gives no schema.",
-        "Check that driver and executors reach `kafka.bootstrap.servers` and `schema.registry.url`, and credentials "
-        "such as `schema.registry.basic.auth.user.info`.",
+        "Check that driver and executors reach `kafka.bootstrap.servers` and `schema.registry.url`, and "
+        "check credentials such as `schema.registry.basic.auth.user.info`.",
     ),
     "PYSTORM_KAFKA_REFUSES": Condition(
         "WorldError",
         "Kafka refuses the client, the client distrusts the broker, or `kafka.oauth_cb` gave no token.",
-        "Check the `kafka.security.*`, `kafka.sasl.*` and `kafka.ssl.*` options (`docs/KAFKA.md`) on driver and "
-        "executors.",
+        "Check the options `kafka.security.*`, `kafka.sasl.*` and `kafka.ssl.*` on driver and executors "
+        "(`docs/KAFKA.md`).",
     ),
     "PYSTORM_KAFKA_TOPIC_NOT_FOUND": Condition(
         "WorldError",
         "Kafka does not have a topic or partition that an option names.",
-        "Create it, or take it out of the option.",
+        "Create it, or remove it from the option.",
     ),
     "PYSTORM_TUPLE_FAILED": Condition(
         "TupleFailed",
@@ -330,42 +328,44 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_SPOUT_UNAVAILABLE": Condition(
         "TupleFailed",
-        "For `spout.unavailable.timeout`, a spout's calls raised `RetryLater` or an exception that "
+        "For as long as `spout.unavailable.timeout`, a spout raised `RetryLater` or an exception that "
         "`topology.retry.on` retries.",
-        "Restore the source and start the query again, which continues where it was; or raise the time-out.",
+        "Restore the source and start the query again: with a checkpoint, it continues where it was. Or "
+        "raise the time-out.",
     ),
     "PYSTORM_NO_PROGRESS": Condition(
         "UsageError",
-        "The query has or counts nothing of this package, or, on Spark 4.0 and 4.1, its record is on another machine.",
-        "Give `progress`, on the driver's machine, a query with `format('pystorm')`, or count an operator: `apply(df, "
-        "Topology, counts='name')`.",
+        "The query neither reads nor counts anything with this package; or, on Spark 4.0 and 4.1, its record "
+        "is on another machine.",
+        "Call `progress` on the driver's machine, for a query with `format('pystorm')` or with a counted "
+        "operator: `apply(df, Topology, counts='name')`.",
     ),
     "PYSTORM_NO_STACKS": Condition(
         "UsageError",
-        "Tasks cannot be asked: the driver is another machine's or user's, no task has begun, the query has ended, or "
-        "`feedback=off`.",
+        "Tasks cannot be asked: the driver is another machine's or user's, no task has begun, the query has "
+        "ended, or `feedback=off` is set.",
         "Run `pystorm-source ui --stacks` on the driver's machine as its user, while a micro-batch runs.",
     ),
     "PYSTORM_ROWS_RETURNED": Condition(
         "TypeError",
-        "A call returned rows and emitted nothing (on Spark, one warning per task), or a coroutine was not awaited "
-        "(on Spark an error, too).",
-        "Call `self.emit([...])` for each row; await coroutines in an `AsyncBolt`.",
+        "A call returned rows and emitted nothing (on Spark, one warning per task), or did not await a "
+        "coroutine (on Spark, an error).",
+        "Call `self.emit([...])` for each row. Await coroutines in an `AsyncBolt`.",
     ),
     "PYSTORM_UNKNOWN_STREAM": Condition(
         "ValueError",
         "A component emits to a stream that it does not declare.",
-        "Declare it in `outputs`: `Stream(['field type'], name='stream')`.",
+        "Declare the stream in `outputs`: `Stream(['field type'], name='stream')`.",
     ),
     "PYSTORM_UNKNOWN_FIELD": Condition(
         "ValueError",
         "`tups.column(field)` in `process_many` names a field that a tuple's stream does not have.",
-        "Name a field of that stream, or its place from 0 on.",
+        "Name a field of that stream, or its position, from 0.",
     ),
     "PYSTORM_EMIT_NOT_A_LIST": Condition(
         "TypeError",
         "A component emits neither a list nor a tuple.",
-        "`emit([value])`: one value for each field.",
+        "Emit one value for each field: `emit([value])`.",
     ),
     "PYSTORM_WRONG_NUMBER_OF_FIELDS": Condition(
         "ValueError",
@@ -374,13 +374,13 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_VALUE_DOES_NOT_FIT": Condition(
         "RowError or TypeError",
-        "A value does not fit its column's declared type, or cannot be copied where a test asks for that.",
+        "A value does not fit its column's declared type, or a test that copies values cannot copy it.",
         "Emit values of the types in `outputs`, or declare other types.",
     ),
     "PYSTORM_OFFSET_MISSING": Condition(
         "ValueError",
         "A `PartitionedSpout` emits without the offset of the tuple.",
-        "`emit(values, tup_id=offset)` with the offset, an `int`.",
+        "Give the offset, an `int`: `emit(values, tup_id=offset)`.",
     ),
     "PYSTORM_OFFSET_OUT_OF_RANGE": Condition(
         "ValueError",
@@ -390,22 +390,23 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_INVALID_ANCHOR": Condition(
         "ValueError or TypeError",
         "The anchors of an emit are no list of tuples, or what is acked or failed is no tuple.",
-        "`emit(values, anchors=[tup])`, before the tuple is acked or failed.",
+        "Call `emit(values, anchors=[tup])`, before you ack or fail the tuple.",
     ),
     "PYSTORM_ANCHOR_CLOSED": Condition(
         "ValueError",
-        "An emit is anchored to a tuple that is acked, failed or given up, or an `AsyncBolt` does not await a task "
-        "that would emit.",
+        "An emit is anchored to a tuple that was already acked, failed or given up; or an `AsyncBolt` does "
+        "not await a task that emits.",
         "Emit before the ack, await what an `AsyncBolt` starts, or emit with `anchors=[]`.",
     ),
     "PYSTORM_EMIT_OUTSIDE_OF_RUN": Condition(
         "RuntimeError",
         "A component emits, acks or fails before `initialize()`, after `cleanup()`, or between two micro-batches.",
-        "Emit while the component is called; a bolt's threads must hand results to its next call.",
+        "Emit while the component is called. Threads of a bolt must hand results to its next call.",
     ),
     "PYSTORM_INVALID_DIRECT_TASK": Condition(
         "ValueError or TypeError",
-        "An emit names a task on a stream that is not direct, none on a direct one, or no task id.",
+        "An emit names a task on a stream that is not direct, names no task on a direct stream, or names "
+        "something else than a task id.",
         "Declare `Stream(..., direct=True)` and emit with `direct_task=` an id of `context['task->component']`.",
     ),
     "PYSTORM_VALUE_WITHOUT_HASH": Condition(
@@ -421,11 +422,11 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_TASK_IDS_UNKNOWN": Condition(
         "ValueError",
         "An emit asks for task ids that are chosen later: behind a journal, or after earlier requests.",
-        "Leave out `need_task_ids`, `journal.path` or `topology.async.ordered=true`.",
+        "Remove `need_task_ids`, `journal.path` or `topology.async.ordered=true`.",
     ),
     "PYSTORM_INVALID_RETURN_VALUE": Condition(
         "ValueError or TypeError",
-        "A component's method, or a custom grouping's `choose_tasks()`, returned a wrong value.",
+        "A component's method, or the `choose_tasks()` of a custom grouping, returned a wrong value.",
         "Return what the message asks for.",
     ),
 }

@@ -13,20 +13,19 @@ _Format = Annotated[
     Literal["", "bytes", "string", "json", "avro"],
     Meta(
         description="string: UTF-8. json: a document per record. avro: as Confluent's serializers write it. "
-        "Empty: string if the field is declared as string, "
-        "otherwise bytes."
+        "Empty: string for a field of that type, otherwise bytes."
     ),
 ]
 _Schema = Annotated[
     str,
     Meta(
-        description="Spark DDL type for json and avro fields without one. Empty: the type of avro.reader.schema, "
-        "otherwise decoded documents, which cannot be columns."
+        description="Spark DDL type of a json or avro field that declares none. Empty: the type of "
+        "avro.reader.schema, otherwise documents, which cannot be columns."
     ),
 ]
 _ReaderSchema = Annotated[
     str,
-    Meta(description="avro: JSON schema to resolve records to. Empty: each record's own."),
+    Meta(description="For avro: JSON schema to convert records to. Empty: each record's own."),
 ]
 
 _REGISTRY_DEFAULTS: dict[str, Any] = {"timeout": 10.0, "max.retries": 3, "retries.wait.ms": 500}
@@ -52,15 +51,15 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
     decode_errors: Annotated[
         Literal["dead-letter", "fail", "null", "drop"],
         Meta(
-            description="Records that cannot be decoded. dead-letter: topology.dead.letter decides. fail, drop: "
-            "regardless of it. null: the field is null."
+            description="For records that cannot be decoded. dead-letter: topology.dead.letter decides. fail: the "
+            "task fails. null: the field is null. drop: the record is dropped."
         ),
     ] = msgspec.field(name="decode.errors", default="dead-letter")
     registry_client: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="avro: Confluent's properties after schema.registry.: url (needed), basic.auth.user.info, "
-            "ssl.ca.location, ssl.certificate.location, bearer.auth.*, proxy, timeout (seconds), max.retries."
+            description="For avro, Confluent's properties: url (needed), basic.auth.user.info, ssl.ca.location, "
+            "bearer.auth.*, timeout (seconds) and more."
         ),
     ] = msgspec.field(name="schema.registry.*", default=None)
 

@@ -21,15 +21,16 @@ class JournalOptions(Options, frozen=True, kw_only=True):
     path: Annotated[
         str,
         Meta(
-            description="Where spouts without offsets journal tuples: an absolute path or URI (s3://, abfss://, "
-            "gs://, file://) that driver and executors share. Empty: they need delivery.guarantee=best-effort."
+            description="Journal of spouts without offsets: an absolute path or URI (s3://, abfss://, gs://, "
+            "file://) that driver and executors share. Empty: such spouts need "
+            "delivery.guarantee=best-effort."
         ),
     ] = msgspec.field(name="journal.path", default="")
     fsync: Annotated[
         Literal["micro-batch", "segment", "never"],
         Meta(
-            description="When to force a journal to disk, except in object stores. segment: after each segment, too. "
-            "never: a machine's crash can lose acked tuples."
+            description="When a journal is forced to disk, except in object stores. segment: after each segment, "
+            "too. never: a machine's crash can lose acked tuples."
         ),
     ] = msgspec.field(name="journal.fsync", default="micro-batch")
     segment_bytes: Annotated[
@@ -39,15 +40,15 @@ class JournalOptions(Options, frozen=True, kw_only=True):
     readers: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Most tasks that process the last micro-batch's journal while another one polls; rows arrive "
-            "one micro-batch later. Unset: one task does both, in the spout's order."
+            description="Most tasks that process a journal while another one polls; rows arrive one micro-batch "
+            "later. Unset: one task does both, in order."
         ),
     ] = msgspec.field(name="journal.readers", default=None)
     group: Annotated[
         str,
         Meta(
-            description="Group, by name or number, that may use the journal's files, except in object stores. Empty: "
-            "only their owner."
+            description="Group, by name or number, that may read and write the journal, except in object stores. "
+            "Empty: only its owner."
         ),
     ] = msgspec.field(name="journal.group", default="")
 

@@ -345,8 +345,8 @@ def _world(folder: str, name: str = "") -> Iterator[None]:
     except OSError as error:
         other = group_remedy(Path(folder, name), "journal.group") if isinstance(error, PermissionError) else ""
         raise WorldError(
-            f"the journal cannot be read or written ({type(error).__name__}: {error.strerror or error}): option "
-            "'journal.path' names a place that the driver and every executor may read, write, list and delete in. "
+            f"the journal cannot be read or written ({type(error).__name__}: {error.strerror or error}): let the "
+            "driver and every executor read, write, list and delete in 'journal.path'. "
             f"{other}Given: {'/'.join(part for part in (folder, name) if part)!r}",
             code="PYSTORM_JOURNAL_UNREACHABLE",
         ) from error

@@ -91,7 +91,7 @@ class BatchWriter:
         trimmed = self._journal.trimmed()
         if trimmed is not None and trimmed >= self._batch.end:
             raise WorldError(
-                f"this attempt comes after its micro-batch was finished: nothing of it counts, Spark takes no notice. "
+                f"this attempt ends after its micro-batch was finished: its work does not count, and Spark ignores it. "
                 f"Given: {self._journal.where(self._batch.manifest)!r}",
                 code="PYSTORM_ATTEMPT_SUPERSEDED",
             )

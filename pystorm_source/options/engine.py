@@ -44,23 +44,21 @@ LOG_LEVELS = {
 
 
 PROGRESSIVE = "org.apache.storm.policy.WaitStrategyProgressive"
-_ParkMicros = Annotated[
-    int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of a wait; 0: none.")
-]
+_ParkMicros = Annotated[int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of a wait.")]
 _Level1Count = Annotated[
     int,
-    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: waits that end at once."),
+    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: number of first waits, which end at once."),
 ]
 _Level2Count = Annotated[
     int,
     Meta(
         ge=0,
         le=1 << 31,
-        description="WaitStrategyProgressive: shortest waits; only for spouts.",
+        description="WaitStrategyProgressive: number of next, shortest waits; only spouts use it.",
     ),
 ]
 _Level3Millis = Annotated[
-    int, Meta(ge=0, le=60_000, description="WaitStrategyProgressive: milliseconds of further waits.")
+    int, Meta(ge=0, le=60_000, description="WaitStrategyProgressive: milliseconds of each further wait.")
 ]
 
 
@@ -118,14 +116,14 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     scheduler: Annotated[
         Literal["inline", "threads"],
         Meta(
-            description="inline: one thread runs all executors. threads: one thread each, for bolts that release the "
-            "GIL (I/O, numpy, Arrow)."
+            description="inline: one thread runs all components. threads: each component's task has a thread, for "
+            "bolts that release the GIL (I/O, numpy, Arrow)."
         ),
     ] = msgspec.field(name="topology.scheduler", default="inline")
     stage_partitions: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 20)] | None,
         Meta(
-            description="scope='cluster': Spark tasks per stage after a cut. Unset: spark.default.parallelism; on "
+            description="Spark tasks after each shuffle of scope='cluster'. Unset: spark.default.parallelism; on "
             "Spark Connect, spark.sql.shuffle.partitions."
         ),
     ] = msgspec.field(name="topology.stage.partitions", default=None)
@@ -134,8 +132,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 20,
-            description="Buckets for the keys of a StatefulBolt, fixed by a checkpoint's first micro-batch. Too few: "
-            "tasks wait for the fullest. Too many: each costs a call.",
+            description="Groups of a StatefulBolt's keys, fixed by a checkpoint's first micro-batch. Too few: tasks "
+            "wait for the fullest. Too many: each costs a call.",
         ),
     ] = msgspec.field(name="topology.state.buckets", default=64)
     receive_buffer_size: Annotated[
@@ -143,7 +141,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=2,
             le=1 << 24,
-            description="Tuples in a bolt task's receive queue, rounded up to a power of two. Storm: 32768.",
+            description="Tuples in the receive queue of a bolt's task, rounded up to a power of two.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.size", default=1024)
     receive_buffer_bytes: Annotated[
@@ -151,7 +149,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 40,
-            description="Most bytes of Arrow batches that wait for a bolt task; a larger batch waits by itself.",
+            description="Most bytes of Arrow batches that wait for a bolt's task. A larger batch waits by itself.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.bytes", default=64 << 20)
     producer_batch_size: Annotated[
@@ -159,15 +157,14 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 23,
-            description="Tuples that a producer publishes at once, at most half the queue. 1: no batching, as in "
-            "Storm.",
+            description="Tuples that enter a queue together, at most half the queue. 1: no batching.",
         ),
     ] = msgspec.field(name="topology.producer.batch.size", default=100)
     acker_executors: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="0: no tracking: ack is called in the emit, fail never, and nothing times out. Otherwise, "
-            "tuples with an id are tracked."
+            description="0: no tuple is tracked: ack is called in the emit, fail never, and nothing times out. "
+            "Otherwise, tuples with an id are tracked."
         ),
     ] = msgspec.field(name="topology.acker.executors", default=None)
     message_timeout_secs: Annotated[
@@ -179,25 +176,22 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="topology.message.timeout.secs", default=30.0)
     enable_message_timeouts: Annotated[
         bool,
-        Meta(description="false: no tuple times out, and micro-batches do not wait for tuples never acked."),
+        Meta(description="false: no tuple times out, and micro-batches do not wait for tuples that are never acked."),
     ] = msgspec.field(name="topology.enable.message.timeouts", default=True)
     subprocess_timeout_secs: Annotated[
         Annotated[float, Meta(gt=0, le=1e8)] | None,
         Meta(
-            description="Seconds after which a call of a component that has not returned fails the Spark task, which "
-            "Spark runs again. Counts initialize and cleanup, too. Unset: never."
+            description="Seconds after which a component's call, also initialize or cleanup, fails the Spark task, "
+            "which Spark retries. Unset: never."
         ),
     ] = msgspec.field(name="topology.subprocess.timeout.secs", default=None)
     message_timeout_by_progress: Annotated[
         bool,
-        Meta(description="true: each ack in a tuple's tree restarts its time-out (STORM-2359)."),
+        Meta(description="true: each ack in a tuple's tree restarts its time-out."),
     ] = msgspec.field(name="topology.message.timeout.by.progress", default=False)
     max_spout_pending: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(
-            description="Most pending tuples of a spout task; at that number, it is not called. Unset: up to a "
-            "million ahead of the oldest."
-        ),
+        Meta(description="Most unfinished tuples of a spout's task. Unset: up to a million after the oldest."),
     ] = msgspec.field(name="topology.max.spout.pending", default=None)
     producer_batch_dynamic: Annotated[
         bool,
@@ -208,7 +202,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="With threads: milliseconds until a partial batch is published; 0: only at a turn's end.",
+            description="With topology.scheduler=threads: milliseconds until a partial batch enters a queue. 0: at a "
+            "turn's end.",
         ),
     ] = msgspec.field(name="topology.batch.flush.interval.millis", default=1)
     spout_recvq_skips: Annotated[
@@ -230,16 +225,16 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="Milliseconds before a tuple of a PartitionedSpout is retried, doubled with each failure, up "
-            "to a minute.",
+            description="Milliseconds before a PartitionedSpout's tuple is retried. Each failure doubles them, up to "
+            "a minute.",
         ),
     ] = msgspec.field(name="topology.spout.retry.backoff.millis", default=0)
     retry_on: Annotated[
         dict[str, Any] | str,
         Meta(
-            description='JSON object of exception classes, such as {"TimeoutError": "retry", "ValueError": "never"}. '
-            "retry: the tuple is emitted again, even with exit_on_exception; on the driver, the spout's call is "
-            "repeated. never: a dead letter after one attempt. Also in a component's config."
+            description='Exception classes as JSON: {"TimeoutError": "retry", "ValueError": "never"}. retry: repeats '
+            "the tuple, even with exit_on_exception, or the call of a spout on the driver. never: makes "
+            "the tuple a dead letter at once. Also in the config of a component."
         ),
     ] = msgspec.field(name="topology.retry.on", default="")
     spout_poll_seconds: Annotated[
@@ -252,15 +247,15 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     spout_unavailable_timeout: Annotated[
         str,
         Meta(
-            description="How long (ms, s, m, h, d) a source may be unavailable before the query ends: its calls raise "
-            "RetryLater or, on the driver, what topology.retry.on retries."
+            description="How long (ms, s, m, h, d) a spout may raise RetryLater or, on the driver, what "
+            "topology.retry.on retries, before the query fails."
         ),
     ] = msgspec.field(name="spout.unavailable.timeout", default="10m")
     dead_letter: Annotated[
         Literal["fail", "stream", "drop"],
         Meta(
-            description="After a tuple's last retry. fail: the Spark task fails and names it. stream: it becomes a "
-            "row of the spout's stream __dead_letter. drop: it is counted."
+            description="For a tuple after its last retry. fail: the Spark task fails and names the tuple. stream: the "
+            "tuple becomes a row of the spout's stream __dead_letter. drop: the tuple is only counted."
         ),
     ] = msgspec.field(name="topology.dead.letter", default="fail")
 
@@ -268,8 +263,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             description="How a spout waits with nothing to emit: WaitStrategyProgressive, WaitStrategyPark, or your "
-            "module:Class with prepare(conf, situation) and idle(idle_counter). With one thread, only the topology's "
-            "counts."
+            "module:Class with prepare(conf, situation) and idle(idle_counter). Per component only with "
+            "topology.scheduler=threads."
         ),
     ] = msgspec.field(name="topology.spout.wait.strategy", default=PROGRESSIVE)
     spout_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.spout.wait.park.microsec", default=100)
@@ -314,29 +309,29 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     debug: Annotated[bool, Meta(description="true: sets Component.debug and logs at level DEBUG.")] = msgspec.field(
         name="topology.debug", default=False
     )
-    name: Annotated[str, Meta(description="Name in logs and errors; empty: the class's name.")] = msgspec.field(
+    name: Annotated[str, Meta(description="Name in logs and errors. Empty: the class's name.")] = msgspec.field(
         name="topology.name", default=""
     )
 
     tick_frequency: Annotated[
         Annotated[float, Meta(ge=0)] | None,
         Meta(
-            description="Seconds between a bolt's tick tuples, down to a millisecond. Unset or 0: only a range's "
-            "final tick. A component's config wins."
+            description="Seconds between a bolt's tick tuples. Unset or 0: only the final tick of a range. A "
+            "component's config wins."
         ),
     ] = msgspec.field(name="topology.tick.tuple.freq.secs", default=None)
     async_max_pending: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 24)] | Literal["adaptive"],
         Meta(
-            description="Most concurrent requests of a task; at the limit, producers wait. adaptive: found from "
-            "response times and refusals, up to 10,000.",
+            description="Most concurrent requests of a task. adaptive: derived from response times and refusals, up "
+            "to 10,000.",
         ),
     ] = msgspec.field(name="topology.async.max.pending", default=1000)
     async_request_timeout: Annotated[
         float,
         Meta(
             ge=0,
-            description="Seconds until a request of an AsyncBolt is cancelled and its tuple fails; 0: no limit.",
+            description="Seconds until a request of an AsyncBolt is cancelled and its tuple fails. 0: no limit.",
         ),
     ] = msgspec.field(name="topology.async.request.timeout.secs", default=30.0)
     async_ordered: Annotated[
@@ -351,35 +346,36 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         dict[str, Any] | str,
         Meta(
             description='How often all tasks together may call a service, as JSON: {"api": "100/s", "mail": '
-            '"500/10s"}, per s, m, h or d. Bolts take permits by Bolt.limit(name).'
+            '"500/10s"}, per s, m, h or d. Bolts take permits with Bolt.limit(name).'
         ),
     ] = msgspec.field(name="topology.rate.limit", default="")
     bolt_limits: Annotated[
         str,
         Meta(
             description="Comma-separated limits: each call of process, process_batch or process_join takes a permit "
-            "of each. Set it by spec(limits=[…])."
+            "of each. Set it with spec(limits=[…])."
         ),
     ] = msgspec.field(name="topology.bolt.limits", default="")
     rate_limit_tasks: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 20)] | None,
         Meta(
-            description="Fixed shares of each limit: give the most tasks that run at a time; more exceed the limit. "
-            "Sinks, batch reads, feedback=off and Spark Connect need this or topology.rate.limit.redis."
+            description="Divides each limit among this many tasks: the most that run at a time. More tasks exceed "
+            "the limit. Sinks, batch reads, feedback=off and Spark Connect need this or "
+            "topology.rate.limit.redis."
         ),
     ] = msgspec.field(name="topology.rate.limit.tasks", default=None)
     rate_limit_redis: Annotated[
         str,
         Meta(
-            description="Redis that issues permits: redis://:password@host:6379/0 (rediss:// for TLS); queries share "
-            "limits of the same name there. Not with topology.rate.limit.tasks."
+            description="Redis that issues permits to all its queries: redis://:password@host:6379/0 (rediss:// for "
+            "TLS). Not with topology.rate.limit.tasks."
         ),
     ] = msgspec.field(name="topology.rate.limit.redis", default="")
     rate_limit_redis_prefix: Annotated[
         str,
         Meta(
             min_length=1,
-            description="Key prefix in that Redis; queries with different prefixes share nothing.",
+            description="Prefix of keys in topology.rate.limit.redis. Queries with different prefixes share nothing.",
         ),
     ] = msgspec.field(name="topology.rate.limit.redis.prefix", default="pystorm:limit")
     breaker_percent: Annotated[
@@ -387,8 +383,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=100,
-            description="Percentage of failed calls (over the last second and at least ten calls) that pauses calls; "
-            "one call then probes the service. 0: never.",
+            description="Percentage of failed calls (of at least ten in the last second) that pauses calls. 0: never.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.percent", default=50)
     breaker_pause_secs: Annotated[
@@ -396,18 +391,18 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             gt=0,
             le=3600,
-            description="Seconds of the first pause; while calls keep failing, it doubles, up to 10 s.",
+            description="Seconds of the first pause. While calls keep failing, pauses double, up to 10 s.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.pause.secs", default=0.5)
     environment: Annotated[
         str,
-        Meta(description="Entry to use of a `par` that is a dict; needed then."),
+        Meta(description="Entry to use of each `par` that is a dict."),
     ] = msgspec.field(name="topology.environment", default="")
     spouts_independent: Annotated[
         bool,
         Meta(
-            description="true: bolts process tuples of several spouts independently. false: groupings that join "
-            "spouts are refused. Also in a bolt's config."
+            description="true: bolts do not join tuples of several spouts. false: such groupings are refused. Also "
+            "in a bolt's config."
         ),
     ] = msgspec.field(name="topology.spouts.independent", default=False)
     lint_off: Annotated[
@@ -421,16 +416,16 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(description="Level of the components' loggers: trace, debug, info, warn, error or critical."),
     ] = msgspec.field(name="pystorm.log.level", default="info")
-    log_path: Annotated[str, Meta(description="Directory on every executor for the tasks' log files; empty: none.")] = (
-        msgspec.field(name="pystorm.log.path", default="")
-    )
+    log_path: Annotated[
+        str, Meta(description="Directory on every executor for the tasks' log files. Empty: no files.")
+    ] = msgspec.field(name="pystorm.log.path", default="")
     log_file: Annotated[str, Meta(description="Name of the file in pystorm.log.path.")] = msgspec.field(
         name="pystorm.log.file", default="pystorm_{topology_name}_{component_name}_{task_id}_{pid}.log"
     )
     log_format: Annotated[
-        str, Meta(description="Format for Python's logging; empty: time, logger, level, message.")
+        str, Meta(description="Format for Python's logging. Empty: time, logger, level, message.")
     ] = msgspec.field(name="pystorm.log.format", default="")
-    log_max_bytes: Annotated[int, Meta(ge=0, description="Bytes before a log file is rotated; 0: never.")] = (
+    log_max_bytes: Annotated[int, Meta(ge=0, description="Bytes before a log file is rotated. 0: never.")] = (
         msgspec.field(name="pystorm.log.max_bytes", default=1_000_000)
     )
     log_backup_count: Annotated[int, Meta(ge=0, description="Rotated log files to keep per task.")] = msgspec.field(
@@ -439,7 +434,10 @@ class EngineOptions(Options, frozen=True, kw_only=True):
 
     fields_grouping_hash: Annotated[
         Literal["stable", "java"],
-        Meta(description="stable: equal Python values (1, 1.0, True) are one key. java: keys go to Storm's tasks."),
+        Meta(
+            description="stable: equal Python values (1, 1.0, True) are one key. java: keys go to the same tasks as "
+            "in Storm."
+        ),
     ] = msgspec.field(name="topology.fields.grouping.hash", default="stable")
     always_try_serialize: Annotated[
         bool,

@@ -48,13 +48,12 @@ def not_imported(what: str, module: str, error: BaseException, otherwise: str, g
     line = line_of(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         return OptionError(
-            f"{what} cannot be imported, as it needs {error.name!r}, which this Python does not have. {line}. Install "
-            f"the package where driver and executors run; a module of your own belongs on PYTHONPATH there. "
-            f"Given: {given!r}",
+            f"{what} cannot be imported: it needs {error.name!r}, which this Python does not have. {line}. Install the "
+            f"package, or add your module to PYTHONPATH, on driver and executors. Given: {given!r}",
             code="PYSTORM_PACKAGE_MISSING",
         )
     return OptionError(
-        f"{what} cannot be imported, as it raises {said(error).replace('Given: ', 'given: ')}. {line}. Mend that line. "
+        f"{what} cannot be imported: it raises {said(error).replace('Given: ', 'given: ')}. {line}. Mend that line. "
         f"Given: {given!r}",
         code="PYSTORM_IMPORT_FAILED",
     )

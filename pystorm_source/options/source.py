@@ -37,16 +37,24 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     topology: Annotated[str, Meta(description="The topology, as package.module:Class.")] = ""
     config: Annotated[
         str,
-        Meta(description="A JSON object, the path of a .yaml or .json file, or a preset: latency or throughput."),
+        Meta(
+            description="Further settings: a JSON object, the path of a .yaml or .json file, or the preset latency "
+            "or throughput."
+        ),
     ] = ""
     path: Annotated[str, Meta(description="The argument of load(path), for spouts that read files.")] = ""
     stream: Annotated[
         str,
-        Meta(description="Open stream to read, as component or component.stream; needed if several are open."),
+        Meta(
+            description="Stream to read, as component or component.stream. Needed if several streams have no "
+            "subscriber."
+        ),
     ] = ""
     streams: Annotated[
         Literal["one", "all"],
-        Meta(description="all: every open stream, with _component, _stream and the union of the columns."),
+        Meta(
+            description="all: every stream without a subscriber, with _component, _stream and the union of the columns."
+        ),
     ] = "one"
     starting_offsets: Annotated[
         str,
@@ -57,7 +65,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="startingOffsets", default="earliest")
     ending_offsets: Annotated[
         str,
-        Meta(description="Where a batch read ends: latest, also if unset, or JSON as in startingOffsets."),
+        Meta(description="Where a batch read ends: latest or JSON as in startingOffsets. Empty: latest."),
     ] = msgspec.field(name="endingOffsets", default="")
     max_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
@@ -65,10 +73,10 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="maxOffsetsPerTrigger", default=None)
     min_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Smallest backlog, in offsets, that starts a micro-batch before maxTriggerDelay."),
+        Meta(description="Fewest offsets that start a micro-batch before maxTriggerDelay has passed."),
     ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
     max_trigger_delay: Annotated[
-        str, Meta(description="Longest delay by minOffsetsPerTrigger, in ms, s, m, h or d.")
+        str, Meta(description="Longest wait for minOffsetsPerTrigger, in ms, s, m, h or d.")
     ] = msgspec.field(name="maxTriggerDelay", default="15m")
     max_offsets_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,
@@ -77,8 +85,8 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     min_partitions: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Wanted Spark partitions per micro-batch. Unset: small neighbouring ranges share one. 1: each "
-            "range gets its own."
+            description="Spark partitions wanted per micro-batch. Unset: small ranges share a partition. 1: each "
+            "range has its own."
         ),
     ] = msgspec.field(name="minPartitions", default=None)
     max_records_per_partition: Annotated[
@@ -87,7 +95,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="maxRecordsPerPartition", default=None)
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="true: lost data fails the query. false: it is logged and skipped."),
+        Meta(description="true: lost data fails the query. false: the loss is logged, and the query continues."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     include_metadata: Annotated[
         bool, Meta(description="Adds the columns _component, _stream, _task, _partition and _offset.")
@@ -101,15 +109,15 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     batch_target_millis: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Target milliseconds per micro-batch; also how long to poll spouts without offsets. Unset: "
-            "the trigger's interval, at least a second; without offsets, a second."
+            description="Target milliseconds per micro-batch; spouts without offsets are polled for that long. "
+            "Unset: the trigger's interval, at least a second; without offsets, a second."
         ),
     ] = msgspec.field(name="batch.target.millis", default=None)
     initial_rate: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Assumed offsets per second and partition until a task reports; limits the first micro-batch. "
-            "Unset: the spout's initial_rate, by default 200."
+            description="Assumed offsets per second and partition until a task reports. Unset: the spout's "
+            "initial_rate, by default 200."
         ),
     ] = msgspec.field(name="backpressure.initialRate", default=None)
     output_batch_rows: Annotated[int, Meta(ge=1, le=1 << 24, description="Rows per Arrow batch of output.")] = (
@@ -117,13 +125,13 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     )
     feedback: Annotated[
         Literal["auto", "off"],
-        Meta(description="off: no socket is opened, and only limits, not reports from tasks, bound micro-batches."),
+        Meta(description="off: tasks do not report to the driver, and only limits bound micro-batches."),
     ] = "auto"
     feedback_host: Annotated[
         str,
         Meta(
-            description="Host or IP address where tasks reach the driver, and where it listens if the address is its "
-            "own. Empty: loopback for a local master, otherwise spark.driver.host and all addresses (0.0.0.0)."
+            description="Host or IP address where tasks reach the driver; if it is the driver's own, the driver "
+            "listens only there. Empty: loopback for a local master, otherwise spark.driver.host."
         ),
     ] = msgspec.field(name="feedback.host", default="")
     feedback_port: Annotated[
@@ -132,32 +140,29 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     progress_path: Annotated[
         str,
         Meta(
-            description="Folder on the driver for each run's record of micro-batches. Empty: a temporary folder, "
-            "which a later query removes after an idle day."
+            description="Folder on the driver for records of micro-batches. Empty: a temporary folder, deleted after "
+            "an idle day."
         ),
     ] = msgspec.field(name="progress.path", default="")
 
     dead_letter_path: Annotated[
         str,
         Meta(
-            description="Folder, shared by driver and executors, for dead letters as JSON lines. Implies "
-            "topology.dead.letter=stream, but without rows."
+            description="Folder, shared by driver and executors, for dead letters: JSON lines instead of rows. "
+            "Implies topology.dead.letter=stream."
         ),
     ] = msgspec.field(name="topology.dead.letter.path", default="")
 
     dead_letter_group: Annotated[
         str,
         Meta(
-            description="Group, by name or number, that may read these files and their new folder. Empty: only the "
+            description="Group, by name or number, that may read the dead letters in this folder. Empty: only the "
             "tasks' user."
         ),
     ] = msgspec.field(name="topology.dead.letter.group", default="")
     use: Annotated[
         str,
-        Meta(
-            description="Name of this use of the topology; idempotency_key begins with it. Two uses in a query or "
-            "micro-batch need different names."
-        ),
+        Meta(description="Name that begins each idempotency_key. Two uses of a topology in a query need two names."),
     ] = ""
     key: Annotated[
         str,

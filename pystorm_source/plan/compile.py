@@ -61,8 +61,8 @@ def _not_found(reference: str, module: ModuleType, found: Any) -> OptionError:
         return OptionError(f"{what}: {instead}; {has}. Given: {reference!r}", code="PYSTORM_INVALID_ARGUMENT")
     if module_name == "__main__":
         return OptionError(
-            f"{what}: Spark's processes have another '__main__' than this notebook or script. Hand the class itself "
-            f"over: pystorm_source.read_stream(spark, {class_name}) or register(spark, {class_name}); or put it into a "
+            f"{what}: Spark's processes have another '__main__' than this notebook or script. Pass the class: "
+            f"pystorm_source.read_stream(spark, {class_name}) or register(spark, {class_name}); or put it into a "
             f"module: 'jobs.words:{class_name}'. Given: {reference!r}",
             code="PYSTORM_NAME_NOT_FOUND",
         )

@@ -42,12 +42,10 @@ def check_meetings(plan: Plan) -> None:
         meeting = _meeting(_arrivals(plan, component.name))
         if meeting and not _is_independent(plan, component.name):
             raise TopologyError(
-                f"bolt {component.name!r} is to have tuples of the spouts {_names(meeting)} together, but a Spark task "
-                "reads one range of one spout, so they never meet: read it with scope='cluster', which cuts it there; "
-                "or make a topology of each spout and join the DataFrames in Spark; or, if the bolt needs no tuple of "
-                "one spout for those of another, set topology.spouts.independent=true, as an option or in the config "
-                f"of {component.name!r}. "
-                f"Given: {_shown(meeting)}",
+                f"bolt {component.name!r} groups tuples of the spouts {_names(meeting)} together, but a Spark task "
+                "reads one spout, so they never meet: read with scope='cluster'; or make a topology of each spout and "
+                "join the DataFrames in Spark; or, if the bolt needs no tuple of one spout for those of another, set "
+                f"topology.spouts.independent=true in its config. Given: {_shown(meeting)}",
                 code="PYSTORM_SPOUTS_NEVER_MEET",
             )
 

@@ -136,8 +136,8 @@ def stage_of_each(plan: Plan) -> dict[str, int]:
     )
     raise TopologyError(
         f"scope='cluster' cuts the topology at {edge.producer}.{edge.stream} by {edge.grouping} to {edge.consumer!r}, "
-        "and that lies in a cycle: rows of Spark do not go back. Take another grouping inside of the cycle, such as "
-        f"shuffle, or run it with scope='task'. Given: topology {plan.name!r}",
+        "and that lies in a cycle, but Spark's rows cannot go back. Use another grouping in the cycle, such as "
+        f"shuffle, or scope='task'. Given: topology {plan.name!r}",
         code="PYSTORM_CANNOT_BE_CUT",
     )
 

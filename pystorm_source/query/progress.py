@@ -106,8 +106,8 @@ def _nothing(of_spark: Mapping[str, Any]) -> UsageError:
             code="PYSTORM_NO_PROGRESS",
         )
     return UsageError(
-        "nothing in the query is of this package, or is counted: give one that reads or writes format('pystorm'); an "
-        "operator is counted by apply(df, Topology, counts='name'), in the process that asks. Given: the query "
+        "nothing in the query is of this package, or is counted: give a query that reads or writes format('pystorm'), "
+        "or count an operator in this process: apply(df, Topology, counts='name'). Given: the query "
         f"{of_spark['runId']}",
         code="PYSTORM_NO_PROGRESS",
     )

@@ -63,14 +63,14 @@ def chosen(found: tuple[RunState, ...], run_id: str) -> Stacks:
     runs = tuple(run for run in found if any(each.run_id == run_id for each in run.ranges))
     runs = runs or tuple(run for run in found if not run.ranges)
     if not runs:
-        raise _cannot_be_asked("no task of it has begun, or its option feedback is off", run_id)
+        raise _cannot_be_asked("no task has begun, or feedback=off", run_id)
     return Stacks(runs=runs)
 
 
 def _cannot_be_asked(why: str, run_id: object) -> UsageError:
     return UsageError(
-        f"the tasks of the query cannot be asked, for {why}: ask while a micro-batch runs, on the driver's machine, by "
-        f"stacks(query) or pystorm-source ui --stacks. Given: the query {run_id}",
+        f"the tasks of the query cannot be asked ({why}): call stacks(query) or pystorm-source ui --stacks on the "
+        f"driver's machine, while a micro-batch runs. Given: the query {run_id}",
         code="PYSTORM_NO_STACKS",
     )
 

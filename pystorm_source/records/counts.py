@@ -27,9 +27,9 @@ class Count(NamedTuple):
 
     ``adds``: ``sum``; ``max``, the largest of several tasks; ``now``, a sum that can fall: it is never subtracted and
     stays in the worker. ``wire``: the name of its column in a task's report, short for those that nearly every report
-    has; empty if it stays in the worker, or is counted by stream. ``metric``: its name in Prometheus. ``exact``: when
-    it is. A row of ``Counts`` is a ``sum`` with ``wire`` and ``metric``; one of ``TaskCounts`` has no ``metric``. A
-    ``float`` has the unit ``seconds``.
+    has; empty if it stays in the worker, or is counted by stream. ``metric``: its name in Prometheus. A row of
+    ``Counts`` is a ``sum`` with ``wire`` and ``metric``; one of ``TaskCounts`` has no ``metric``. A ``float`` has the
+    unit ``seconds``.
     """
 
     unit: str
@@ -37,7 +37,6 @@ class Count(NamedTuple):
     adds: Literal["sum", "max", "now"] = "sum"
     wire: str = ""
     metric: str = ""
-    exact: str = "at every moment"
 
     @property
     def text(self) -> str:
@@ -140,9 +139,7 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
 
     duplicate_verdicts: Annotated[int, Count("tuples", "acked or failed that already had a verdict")] = 0
     refused: Annotated[int, Count("tuple trees", "that failed and that no retry can help")] = 0
-    unsettled: Annotated[
-        int, Count("tuple trees", "of a spout without a verdict yet", adds="now", exact="between turns")
-    ] = 0
+    unsettled: Annotated[int, Count("tuple trees", "of a spout without a verdict yet", adds="now")] = 0
     ticks: Annotated[int, Count("tick tuples", "that the bolt got")] = 0
     stalled_turns: Annotated[int, Count("turns", "that had pending emits and no room for them")] = 0
     insert_failures: Annotated[int, Count("offers", "to the task's receive queue that did not fit completely")] = 0
@@ -158,12 +155,11 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
     batches_published: Annotated[int, Count("batches", "of these tuples", wire="n")] = 0
     pending_requests: Annotated[int, Count("requests", "of an `AsyncBolt` in flight now", adds="now")] = 0
     request_limit: Annotated[int, Count("requests", "of an `AsyncBolt` that may be in flight now", adds="now")] = 0
-    away: Annotated[int, Count("tuples", "in the processes of a bolt now", adds="now", exact="between turns")] = 0
+    away: Annotated[int, Count("tuples", "in the processes of a bolt now", adds="now")] = 0
     cancelled_requests: Annotated[int, Count("requests", "cancelled because their tuple's tree had failed")] = 0
-    busy_seconds: Annotated[float, Count("seconds", "in turns with work", wire="b", exact="at the end of a turn")] = 0.0
+    busy_seconds: Annotated[float, Count("seconds", "in turns with work", wire="b")] = 0.0
     process_seconds: Annotated[
-        float,
-        Count("seconds", "of these in processes of the bolt (`processes=`)", wire="ps", exact="after a micro-batch"),
+        float, Count("seconds", "of these in processes of the bolt (`processes=`)", wire="ps")
     ] = 0.0
     away_high_mark: Annotated[
         int, Count("tuples", "in the process of a task at a time, at most", adds="max", wire="ah")

@@ -251,8 +251,8 @@ def _guaranteed(plan: Plan, options: SourceOptions, journal: JournalOptions) -> 
     spout = without[0]
     raise OptionError(
         f"spout {spout.name!r} ({spout.cls.__name__}) has no offsets, so Spark cannot replay the tuples of a failed "
-        "task: have them journaled with option journal.path, a folder or URI that driver and executors share; write "
-        "it as a PartitionedSpout; or accept that loss with option delivery.guarantee=best-effort. Given: "
+        "task: set option journal.path, a folder or URI that driver and executors share; write a PartitionedSpout; or "
+        "accept the loss with option delivery.guarantee=best-effort. Given: "
         f"delivery.guarantee={options.delivery_guarantee!r}, no journal.path",
         code="PYSTORM_SPOUT_WITHOUT_OFFSETS",
     )

@@ -31,7 +31,7 @@ class MqttOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             min_length=1,
-            description="Session that the broker keeps; no other client may use it.",
+            description="Id of the session that the broker keeps. No other client may use it.",
         ),
     ] = msgspec.field(name="mqtt.client_id")
     port: Annotated[
@@ -56,7 +56,7 @@ class MqttOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=MOST_IN_FLIGHT,
-            description="Most unacknowledged and remembered messages; it bounds a micro-batch.",
+            description="Most unacknowledged and remembered messages; bounds a micro-batch.",
         ),
     ] = msgspec.field(name="mqtt.receive_maximum", default=10_000)
     keepalive: Annotated[

@@ -29,13 +29,13 @@ class NatsOptions(Options, frozen=True, kw_only=True):
     stream: Annotated[str, Meta(description="JetStream stream to read.")] = msgspec.field(name="nats.stream")
     subjects: Annotated[
         str,
-        Meta(description="Comma-separated subjects or wildcards, each a partition. Unset: all."),
+        Meta(description="Comma-separated subjects or wildcards, each a partition. Empty: all."),
     ] = msgspec.field(name="nats.subjects", default="")
     start: Annotated[
         str,
         Meta(
-            description="Sequence or time (2026-01-31T12:00:00Z) where a new query starts. Unset: as startingOffsets "
-            "says."
+            description="Sequence number or time (2026-01-31T12:00:00Z) where a new query starts. Empty: as "
+            "startingOffsets says."
         ),
     ] = msgspec.field(name="nats.start", default="")
     user: Annotated[str | None, Meta(description="User to sign in as.")] = msgspec.field(name="nats.user", default=None)
@@ -61,7 +61,7 @@ class NatsOptions(Options, frozen=True, kw_only=True):
         msgspec.field(name="nats.tls.key.file", default=None)
     )
     fail_on_data_loss: Annotated[
-        bool, Meta(description="true: messages lost unread fail the query. false: they are logged.")
+        bool, Meta(description="true: lost data fails the query. false: the loss is logged, and the query continues.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

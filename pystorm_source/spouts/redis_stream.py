@@ -33,13 +33,15 @@ class RedisStreamOptions(Options, frozen=True, kw_only=True):
     )
     start: Annotated[
         str,
-        Meta(description="Start of a new query: after an entry id; 0: first entry; $: after the last."),
+        Meta(
+            description="Where a new query starts: after this entry id. 0: at the first entry. $: after the last one."
+        ),
     ] = msgspec.field(name="redis.start", default="0")
     count: Annotated[int, Meta(ge=1, le=1_000_000, description="Most entries per request.")] = msgspec.field(
         name="redis.count", default=1000
     )
     fail_on_data_loss: Annotated[
-        bool, Meta(description="true: entries trimmed unread fail the query. false: they are logged.")
+        bool, Meta(description="true: lost data fails the query. false: the loss is logged, and the query continues.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

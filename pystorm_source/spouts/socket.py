@@ -40,7 +40,8 @@ class SocketOptions(Options, frozen=True, kw_only=True):
     encoding_errors: Annotated[
         Literal["replace", "skip"],
         Meta(
-            description="Lines with invalid bytes. replace: they become U+FFFD. skip: the lines are counted and logged."
+            description="For invalid bytes. replace: they become U+FFFD. skip: the line is counted, logged and left "
+            "out."
         ),
     ] = msgspec.field(name="socket.encoding.errors", default="replace")
     connect_timeout_millis: Annotated[
@@ -51,7 +52,7 @@ class SocketOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=600_000,
-            description="Milliseconds before reconnecting, doubled with each failure up to 30 s.",
+            description="Milliseconds before reconnecting. Each failure doubles them, up to 30 s.",
         ),
     ] = msgspec.field(name="socket.reconnect.millis", default=100)
     max_line_bytes: Annotated[

@@ -34,5 +34,5 @@ class SqsOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="sqs.visibility_timeout", default=None)
     wait_time_seconds: Annotated[
         int,
-        Meta(ge=0, le=1, description="Seconds to wait at an empty queue; 0 may miss messages."),
+        Meta(ge=0, le=1, description="Seconds to wait at an empty queue. 0 may miss messages."),
     ] = msgspec.field(name="sqs.wait_time_seconds", default=1)

@@ -323,8 +323,8 @@ def _newest(batch_id: int, key: str, entry: Entry) -> bool:
         return True
     raise CheckpointError(
         f"the state is ahead of the query: batch {entry.txid} wrote key {given(key)}, and this is batch {batch_id}. A "
-        "new checkpoint counts from 0 again: give the state a new name, or go on with the checkpoint that it was "
-        f"written with. Two queries cannot share a state. Given: batch {batch_id}",
+        "new checkpoint counts from 0 again: give the state a new name, or continue with its old checkpoint. Two "
+        f"queries cannot share a state. Given: batch {batch_id}",
         code="PYSTORM_BATCH_BEHIND_STATE",
     )
 

@@ -133,10 +133,9 @@ def _check_cuts(trial: BoltTrial) -> None:
 
 
 STATE_IN_SELF = (
-    "It keeps state in self from one tuple to the next. Spark may give any tuple to a fresh instance, and what an "
-    "instance keeps is lost with its process. Emit what each tuple adds, and let Spark sum it up. If the state is of "
-    "one micro-batch and is emitted at its final tick, say state='micro-batch'; if its loss is meant, as of a cache or "
-    "a running count, say state='instance'"
+    "It keeps state in self, which is lost with its process; Spark may give any tuple to a fresh instance. Emit what "
+    "each tuple adds, and let Spark sum it up. If the bolt emits its state at the final tick of a micro-batch, say "
+    "state='micro-batch'; if the state may be lost, such as a cache, say state='instance'"
 )
 
 

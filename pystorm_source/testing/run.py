@@ -227,8 +227,8 @@ def run_plan(
                 run.stop()
     except TooLong:
         raise TopologyTimeoutError(
-            f"topology {plan.name!r} has not come to its end: {running}. Let its spouts end, its cycles run out and "
-            f"its components return, or give run_topology a longer timeout. Given: timeout={given(timeout)}",
+            f"topology {plan.name!r} did not end in time: {running}. Make its spouts, cycles and calls end, or give "
+            f"run_topology a longer timeout. Given: timeout={given(timeout)}",
             code="PYSTORM_TOPOLOGY_DOES_NOT_END",
         ) from None
     if ended_by is not None:

@@ -180,8 +180,8 @@ def _unavailable(failure: SpoutUnavailable, where: str) -> TupleFailed:
     if where:
         attempts += f"; in {where}"
     remedy = (
-        "bring the source back and start again: a query with a checkpoint goes on where it was; or wait for it longer, "
-        f"by spout.unavailable.timeout. Given: {failure.given!r}"
+        "restore the source and start the query again: with a checkpoint, it continues where it was; or raise "
+        f"spout.unavailable.timeout. Given: {failure.given!r}"
     )
     what = subject + ("an exception" if cause is None else said(cause))
     error = TupleFailed(f"{what}; {attempts}; {remedy}", code="PYSTORM_SPOUT_UNAVAILABLE")

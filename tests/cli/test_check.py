@@ -169,7 +169,7 @@ def test_a_topology_is_looked_at(machine, topologies):
         ("Closed", "open stream", "FAIL", "no stream leaves this topology"),
         ("Misspelt", "topology", "FAIL", "'lng'"),
         ("Inner", "topology", "FAIL", "field 'n' of b.default"),
-        ("Joined", "spouts", "FAIL", "bolt 'b' is to have tuples of the spouts 's' and 't' together"),
+        ("Joined", "spouts", "FAIL", "bolt 'b' groups tuples of the spouts 's' and 't' together"),
         ("Union", "spouts-apart", "warn", "tuples of 's' and 't' come to it in different Spark tasks"),
         ("Several", "open streams", "warn", "c.default, b.default: the reader must name one"),
     ],

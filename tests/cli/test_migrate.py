@@ -339,8 +339,8 @@ class Slow(BatchingBolt):
     )
     report = " ".join(migrate(made).stdout.split())
     for words in (
-        "config topology.workers: Spark places the work",
-        "topology.tasks: `par` of each component",
+        "config topology.workers: option minPartitions for more Spark tasks",
+        "topology.tasks: `par` of a component",
         "batches fire then, whatever the time",
         "tuples of two spouts never meet in one task",
         "conf/ENVIRONMENT.yaml sets topology.environment",

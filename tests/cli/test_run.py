@@ -267,7 +267,7 @@ def test_spouts_are_apart_as_in_spark_unless_they_are_to_run_together(folder):
     ("arguments", "words"),
     [
         (["Words", "--once"], "environment"),
-        (["Met", "--once"], "bolt 'met' is to have tuples of the spouts 'ones' and 'others' together"),
+        (["Met", "--once"], "bolt 'met' groups tuples of the spouts 'ones' and 'others' together"),
         (["Absent"], "has no Topology"),
         (["Conf", "--for", "soon"], "option '--for' is a number with"),
         (["Conf", "-o", "topology.debug"], "-o takes KEY=VALUE"),

@@ -95,7 +95,7 @@ topology PixelCount, topologies/pixelcount.py:7
               not as long as the topology. Emit increments, and let Spark add them up
               (docs/MIGRATING.md, 4)
     changes   each micro-batch ends with a tick: batches fire then, whatever the time
-    changes   topology.tasks: `par` of each component, tasks inside one Spark task
+    changes   topology.tasks: `par` of a component: its tasks inside each Spark task
     QUESTION  which type has url: string, long, double, timestamp, …? SCHEMAS in job.py
 
 the rest of the project

@@ -113,9 +113,10 @@ def test_every_key_is_a_row_of_its_table():
     page = (ROOT / "docs/OPTIONS.md").read_text()
     for section in option_pages.sections():
         rows = re.search(rf"^## {section.title}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)[1]
-        assert re.findall(r"^\| `([\w.*]+)` \|", rows, re.MULTILINE) == list(section.fields)
+        named = re.findall(r"^\| (`[^|]+`) \|", rows, re.MULTILINE)
+        assert sorted(key for row in named for key in row.strip("`").split("`, `")) == sorted(section.fields)
         widths = {len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines() if row.startswith("|")}
-        assert widths == {6}
+        assert widths == ({4} if section.fields else set())
 
 
 def default(key):

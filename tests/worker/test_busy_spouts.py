@@ -140,7 +140,7 @@ def test_what_is_busy_for_too_long_ends_the_run_with_one_block(place, method, sc
     assert raised.value.code == "PYSTORM_SPOUT_UNAVAILABLE"
     assert raised.value.what == f"component 'rows', task 1: {method}() raised RetryLater: again after 30 s: 429"
     assert raised.value.place.startswith("10 attempts in 300 s") or "attempts in 30" in raised.value.place
-    assert "by spout.unavailable.timeout. Given: '5m'" in raised.value.remedy
+    assert "or raise spout.unavailable.timeout. Given: '5m'" in raised.value.remedy
 
 
 def test_an_answer_in_between_begins_the_time_anew():

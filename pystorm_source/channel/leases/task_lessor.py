@@ -75,10 +75,9 @@ def runner_at(endpoint: ReportEndpoint | None, runner: Runner | None) -> Runner:
     """``runner``, which is at ``endpoint``. Raises WorldError if there is none."""
     if runner is None:
         raise WorldError(
-            "the process on the driver that gives permits of rate limits does not listen, or its address is unknown: "
-            "set feedback.host and feedback.port to an address that is free and that tasks can reach, let a Redis give "
-            "them (topology.rate.limit.redis), or give each task a fixed share (topology.rate.limit.tasks). Given: "
-            f"{endpoint!r}",
+            "the driver does not listen for requests of permits, or its address is unknown: set feedback.host and "
+            "feedback.port to a free address that tasks can reach, or set topology.rate.limit.redis or "
+            f"topology.rate.limit.tasks. Given: {endpoint!r}",
             code="PYSTORM_PERMITS_UNREACHABLE",
         )
     return runner

@@ -247,9 +247,9 @@ def _check_checksum(given: Mapping[str, Any], components: Collection[str]) -> No
     what = "has no checksum" if crc is None else "does not fit its checksum"
     raise CheckpointError(
         f"an offset of the query with the spouts {list(components)!r} {what}: a file in the folder offsets of its "
-        "checkpointLocation was damaged or edited, and reading on from there could lose rows or read them twice. Bring "
-        "the file back from a copy; if it was edited on purpose, give it its new checksum (docs/TROUBLESHOOTING.md, "
-        f'"An offset that was edited"); else {REMEDY}. Given: {_shown(given)}',
+        "checkpointLocation was damaged or edited, so the query could lose rows or read them twice. Restore the file "
+        'from a copy, give it a new checksum if you edited it (docs/TROUBLESHOOTING.md, "An offset that was '
+        f'edited"), or {REMEDY}. Given: {_shown(given)}',
         code="PYSTORM_CHECKPOINT_DAMAGED",
     )
 

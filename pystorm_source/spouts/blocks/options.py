@@ -15,33 +15,36 @@ class FormatOptions(Options, frozen=True, kw_only=True):
 
     further: ClassVar[tuple[str, ...]] = ("files.encoding.errors", "files.delimiter", "files.null")
 
-    encoding: Annotated[str, Meta(description="Text encoding; a line must end with byte 0x0A.")] = msgspec.field(
-        name="files.encoding", default="utf-8"
+    encoding: Annotated[str, Meta(description="Text encoding, in which a line must end with byte 0x0A.")] = (
+        msgspec.field(name="files.encoding", default="utf-8")
     )
     encoding_errors: Annotated[
         Literal["replace", "strict"],
-        Meta(description="lines, csv: invalid bytes. replace: they become U+FFFD. strict: the line is malformed."),
+        Meta(
+            description="For invalid bytes in lines and csv. replace: they become U+FFFD. strict: the line is "
+            "malformed."
+        ),
     ] = msgspec.field(name="files.encoding.errors", default="replace")
     malformed: Annotated[
         Literal["fail", "dead-letter", "skip"],
         Meta(
-            description="Unreadable lines or Parquet rows. fail: the task fails. dead-letter: topology.dead.letter "
-            "decides. skip: counted and logged, regardless."
+            description="For unreadable lines or Parquet rows. fail: the task fails. dead-letter: "
+            "topology.dead.letter decides. skip: they are counted and logged."
         ),
     ] = msgspec.field(name="files.malformed", default="fail")
     header: Annotated[
         bool,
-        Meta(description="csv. true: a file's first line names columns. false: columns by position."),
+        Meta(description="For csv. true: a file's first line names the columns. false: columns go by position."),
     ] = msgspec.field(name="files.header", default=False)
-    delimiter: Annotated[str, Meta(min_length=1, max_length=1, description="csv: character between values.")] = (
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1, description="For csv: character between values.")] = (
         msgspec.field(name="files.delimiter", default=",")
     )
-    null: Annotated[str, Meta(description="csv: text that stands for null.")] = msgspec.field(
+    null: Annotated[str, Meta(description="For csv: text that means null.")] = msgspec.field(
         name="files.null", default=""
     )
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="true: lost data fails the query. false: it is logged and skipped."),
+        Meta(description="true: lost data fails the query. false: the loss is logged, and the query continues."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ class EventStreamOptions(Options, frozen=True, kw_only=True):
         name="events.token", default=None
     )
     last_event_id: Annotated[
-        str, Meta(description="Id behind which a new query begins. Empty: where the server begins.")
+        str, Meta(description="Id after which a new query begins. Empty: where the server begins.")
     ] = msgspec.field(name="events.last_event_id", default="")
     auth_headers: Annotated[
         dict[str, str] | None,

@@ -25,12 +25,13 @@ class DeadLetterOptions(FilesOptions, frozen=True, kw_only=True):
     reason: Annotated[
         str,
         Meta(
-            description="Only dead letters whose reason matches this regular expression: TimeoutError|503. Empty: all."
+            description="Only dead letters whose reason matches this regular expression, such as TimeoutError|503. "
+            "Empty: all."
         ),
     ] = msgspec.field(name="dead.letters.reason", default="")
     about: Annotated[
         tuple[str, ...],
-        Meta(description="Further fields: component, reason, attempts, partition, offset, time."),
+        Meta(description="Fields to add: component, reason, attempts, partition, offset, time."),
     ] = msgspec.field(name="dead.letters.about", default=())
 
     def __post_init__(self) -> None:

@@ -22,22 +22,22 @@ class FilesOptions(FormatOptions, frozen=True, kw_only=True):
     format: Annotated[
         Literal["lines", "ndjson", "csv", "parquet"],
         Meta(
-            description="lines: one field, the line; ndjson: a JSON object per line; csv; parquet: columns of "
-            "complete files, by name."
+            description="lines: one field, the line. ndjson: a JSON object per line. parquet: complete files, "
+            "columns by name."
         ),
     ] = "lines"
-    recursive: Annotated[bool, Meta(description="Whether to follow subdirectories, too.")] = msgspec.field(
+    recursive: Annotated[bool, Meta(description="Whether to follow subdirectories.")] = msgspec.field(
         name="files.recursive", default=False
     )
     gzip: Annotated[
         Literal["read", "ignore"],
-        Meta(description="read: *.gz files are read once complete. ignore: never."),
+        Meta(description="read: *.gz files are read once they are complete. ignore: never."),
     ] = msgspec.field(name="files.gzip", default="read")
     finished_after: Annotated[
         str,
         Meta(
-            description="Time without change (ms, s, m, h, d) that finishes a file: its last line needs no newline. "
-            "Must exceed writers' pauses."
+            description="Time without change (ms, s, m, h, d) that finishes a file: its last line then needs no "
+            "newline. Must exceed writers' pauses."
         ),
     ] = msgspec.field(name="files.finished.after", default="1h")
     identity: Annotated[

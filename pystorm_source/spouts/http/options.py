@@ -57,7 +57,7 @@ class HttpOptions(Options, frozen=True, kw_only=True):
     )
     takes_json = frozenset({"http.partitions"})
 
-    url: Annotated[str, Meta(description="First page's address; {partition} stands for the partition's name.")] = (
+    url: Annotated[str, Meta(description="Address of the first page; {partition} becomes the partition's name.")] = (
         msgspec.field(name="http.url", default="")
     )
     rows_at: Annotated[
@@ -66,19 +66,20 @@ class HttpOptions(Options, frozen=True, kw_only=True):
     paging: Annotated[
         Literal["none", "cursor", "link", "offset", "page", "since"],
         Meta(
-            description="cursor: token or address in the page. link: its header Link. offset, page: rows or pages "
-            "counted. since: a field of the last row. none: one growing page."
+            description="How to find the next page. cursor: a token or address in the page. link: the header Link. "
+            "offset, page: counting rows or pages. since: a field of the last row. none: one growing "
+            "page."
         ),
     ] = msgspec.field(name="http.paging", default="none")
     next_at: Annotated[
-        str, Meta(description="cursor: path of the token or address. since: path of the field in a row.")
+        str, Meta(description="For cursor: path of the token or address. For since: path of the field in a row.")
     ] = msgspec.field(name="http.next", default="")
     more_at: Annotated[str, Meta(description="Path of a field that is true if more rows exist now.")] = msgspec.field(
         name="http.more", default=""
     )
     parameter: Annotated[
         str | None,
-        Meta(description="Query parameter for the page's beginning. Unset: the paging's name."),
+        Meta(description="Query parameter that says where a page begins. Unset: the value of http.paging."),
     ] = msgspec.field(name="http.parameter", default=None)
     limit_parameter: Annotated[str, Meta(description="Query parameter for the rows per page. Empty: none.")] = (
         msgspec.field(name="http.limit.parameter", default="limit")
@@ -91,7 +92,8 @@ class HttpOptions(Options, frozen=True, kw_only=True):
         float,
         Meta(
             ge=0,
-            description="since: how far each request goes back, by number or seconds. Needs `remembered` in the class.",
+            description="For since: how far each request goes back, as a number or seconds. Needs `remembered` in "
+            "the class.",
         ),
     ] = msgspec.field(name="http.overlap", default=0.0)
     body_format: Annotated[

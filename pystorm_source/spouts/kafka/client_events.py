@@ -59,9 +59,7 @@ class ClientEvents:
             f"kafka.{key}={shown(key, value)}" for key, value in sorted(self._properties.items()) if _KEYS.match(key)
         )
         raise WorldError(
-            f"Kafka refuses the client, or the client the broker ({refusal}): look at kafka.security.protocol, at "
-            "kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password, or kafka.oauth_cb, or at "
-            "kafka.ssl.ca.location, kafka.ssl.certificate.location and kafka.ssl.key.location. "
-            f"Given: {given}",
+            f"Kafka refuses the client, or the client the broker ({refusal}): look at kafka.security.protocol, the "
+            f"options kafka.sasl.* or kafka.oauth_cb, and kafka.ssl.*.location. Given: {given}",
             code="PYSTORM_KAFKA_REFUSES",
         )

@@ -38,21 +38,21 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         dict[str, Any] | None,
         Meta(
             description="Client properties by Java's or librdkafka's names: kafka.bootstrap.servers (needed), "
-            "kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, kafka.sasl.*, "
-            "kafka.ssl.*. kafka.oauth_cb: package.module:function that returns tokens."
+            "kafka.group.id, kafka.sasl.*, kafka.ssl.* and more. kafka.oauth_cb: package.module:function "
+            "that returns tokens."
         ),
     ] = msgspec.field(name="kafka.*", default=None)
     subscribe: Annotated[str, Meta(description="Comma-separated topics.")] = ""
     subscribe_pattern: Annotated[
         str,
-        Meta(description="Regular expression for entire names of present and later topics."),
+        Meta(description="Regular expression that matches entire names of topics, present and later ones."),
     ] = msgspec.field(name="subscribePattern", default="")
     assign: Annotated[str, Meta(description='Partitions as JSON: {"orders": [0, 1]}.')] = ""
     starting_timestamp: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Milliseconds since 1970: a new query starts at each partition's first record from then. "
-            "Leave startingOffsets at earliest."
+            description="Milliseconds since 1970: a new query starts at each partition's first record from then on. "
+            "Leave startingOffsets unset."
         ),
     ] = msgspec.field(name="startingTimestamp", default=None)
     starting_offsets_by_timestamp: Annotated[
@@ -61,13 +61,14 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     ] = msgspec.field(name="startingOffsetsByTimestamp", default="")
     starting_strategy: Annotated[
         Literal["error", "latest"],
-        Meta(description="For partitions without such a record. error: the query fails. latest: start at the end."),
+        Meta(
+            description="For partitions without such a record. error: the query fails. latest: they start at their end."
+        ),
     ] = msgspec.field(name="startingOffsetsByTimestampStrategy", default="error")
     ending_timestamp: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Milliseconds since 1970: a batch read ends before each partition's first record from then, "
-            "or at its latest offset."
+            description="Milliseconds since 1970: a batch read ends before each partition's first record from then on."
         ),
     ] = msgspec.field(name="endingTimestamp", default=None)
     ending_offsets_by_timestamp: Annotated[
@@ -76,14 +77,14 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     ] = msgspec.field(name="endingOffsetsByTimestamp", default="")
     include_headers: Annotated[
         bool,
-        Meta(description="true: needs the field headers, by KafkaSpout.spec(include_headers=True)."),
+        Meta(description="Whether to read headers. true needs KafkaSpout.spec(include_headers=True)."),
     ] = msgspec.field(name="includeHeaders", default=False)
     fail_on_data_loss: Annotated[
         bool,
-        Meta(description="true: lost data fails the query. false: it is logged and skipped."),
+        Meta(description="true: lost data fails the query. false: the loss is logged, and the query continues."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     group_id_prefix: Annotated[
-        str, Meta(description="Prefix of the tasks' consumer group ids without kafka.group.id.")
+        str, Meta(description="Prefix of the tasks' consumer group ids if kafka.group.id is unset.")
     ] = msgspec.field(name="groupIdPrefix", default="pystorm-kafka-source")
     poll_timeout_millis: Annotated[
         int, Meta(ge=1, description="Milliseconds that a task waits for the next record.")

@@ -255,8 +255,8 @@ class KafkaTopics:
                     raise WorldError(
                         f"Kafka does not report its topics and offsets ({reason.name()}: {reason.str()}), asked "
                         f"{self._options.fetch_retries - left + 1} times (fetchOffset.numRetries, "
-                        f"fetchOffset.retryIntervalMs){said}: see that its brokers run, can be reached from the "
-                        "driver, and listen there for the protocol that kafka.security.protocol names. Given: "
+                        f"fetchOffset.retryIntervalMs){said}: see that its brokers run, that the driver can reach "
+                        "them, and that they speak kafka.security.protocol. Given: "
                         f"kafka.bootstrap.servers={self._servers!r}",
                         code="PYSTORM_KAFKA_UNREACHABLE",
                     ) from error

@@ -36,7 +36,7 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
     ] = "lines"
     glob: Annotated[
         str,
-        Meta(description="Only objects whose name, without folders, matches: *.json."),
+        Meta(description="Only objects whose name, without folders, matches this pattern, such as *.json."),
     ] = msgspec.field(name="pathGlobFilter", default="")
     recursive: Annotated[bool, Meta(description="Whether to read folders below the prefix.")] = msgspec.field(
         name="objects.recursive", default=True
@@ -44,19 +44,19 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
     incremental: Annotated[
         Literal["auto", "true", "false"],
         Meta(
-            description="true: lists names after the greatest known one; smaller new names are never read. false: "
-            "all, continuously. auto: after it at once, all now and then."
+            description="true: lists only names after the greatest known one, so it never reads new objects with "
+            "smaller names. false: lists all names. auto: lists later names at once, all now and then."
         ),
     ] = msgspec.field(name="objects.incremental", default="auto")
     overwritten: Annotated[
         Literal["ignore", "read"],
-        Meta(description="Objects overwritten after planning. read: they count as new. ignore: they do not."),
+        Meta(description="read: objects that are overwritten after planning count as new. ignore: they do not."),
     ] = msgspec.field(name="objects.overwritten", default="ignore")
     max_age: Annotated[
         str,
         Meta(
-            description="Objects this much older (ms, s, m, h, d) than the newest known are forgotten and, if new, "
-            "never read. Empty: none."
+            description="Objects this much older (ms, s, m, h, d) than the newest known one are forgotten and, if "
+            "new, never read. Empty: none."
         ),
     ] = msgspec.field(name="objects.max.age", default="")
     config: Annotated[

@@ -29,8 +29,8 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     dsn: Annotated[
         str,
         Meta(
-            description="postgresql://user:password@host/db or host=… dbname=…; postgres.host and the like, or PGHOST "
-            "and the like, fill gaps."
+            description="postgresql://user:password@host/db or host=… dbname=…. postgres.host, PGHOST and the like "
+            "fill gaps."
         ),
     ] = msgspec.field(name="postgres.dsn", default="")
     host: Annotated[str | None, Meta(description="Name or address of the server.")] = msgspec.field(
@@ -56,7 +56,7 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     )
     tables: Annotated[
         str,
-        Meta(description="Comma-separated tables, such as public.orders. Unset: all of an existing publication."),
+        Meta(description="Comma-separated tables, such as public.orders. Empty: all of an existing publication."),
     ] = msgspec.field(name="postgres.tables", default="")
     slot: Annotated[
         str,
@@ -81,7 +81,7 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
         Meta(description="Age in seconds before a row is read by key. Unset: 0 for integers, 10 for timestamps."),
     ] = msgspec.field(name="postgres.key.lag", default=None)
     fail_on_data_loss: Annotated[
-        bool, Meta(description="true: changes lost unread fail the query. false: they are logged.")
+        bool, Meta(description="true: lost data fails the query. false: the loss is logged, and the query continues.")
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

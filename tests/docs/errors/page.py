@@ -21,6 +21,8 @@ from tests.docs.errors.examples import EXAMPLES, Example
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/ERRORS.md"
 WIDTH = 116
+FEWEST_WORDS, MOST_WORDS = 14, 30
+"""Of a message on the page. More: the page repeats the remedy. Fewer: a reader does not recognise the message."""
 SECTIONS: dict[Code, str] = {
     "PYSTORM_ERROR": "Any error",
     "PYSTORM_INVALID_OPTION": "Options",
@@ -52,20 +54,21 @@ HEAD = """# Errors
 
 <!-- Printed by `python -m tests.docs.errors.page --write`; change `pystorm_source/errors/conditions.py` instead. -->
 
-Every error of this package has a code, before the message and in the error's attribute `code`:
+Look up the cause and the remedy of an error by its code. The code precedes the message:
 
 ```text
 OptionError: [PYSTORM_UNKNOWN_OPTION] unknown option 'maxOffsetPerTrigger': did you mean 'maxOffsetsPerTrigger'?
 ```
 
-Codes stay from version to version; the words of a message do not. So go by the code in programs and alerts, and look
-it up here. The classes are in `pystorm_source.errors`; only what `emit` raises has Python's own class and streamparse's
-text, with the code as an attribute. On Spark an error arrives as text inside of Spark's own exception:
-`print(explain(query))` finds it there, with code and remedy, and `await_query(query)` prints that when a query fails
-([TROUBLESHOOTING.md](TROUBLESHOOTING.md#when-a-component-raises)).
+The code is also the error's attribute `code`. Use it in programs and alerts: codes never change, but the words of
+messages can. The classes are in `pystorm_source.errors`. What `emit` raises has Python's own classes and shows no code;
+it has only the attribute.
 
-Each code is shown with one message as this version prints it; most have several. `/data` is
-a place on your machine.
+On Spark, an error arrives as text inside Spark's own exception. `print(explain(query))` prints it with code and remedy;
+`await_query(query)` does so when the query fails ([TROUBLESHOOTING.md](TROUBLESHOOTING.md#when-a-component-raises)).
+
+Below, each code has one of its messages. The code and the value after `Given:` are left out, and `...` stands for the
+rest of a long message. `/data` is a folder on your machine.
 """
 
 
@@ -123,14 +126,22 @@ def message_of(error: BaseException) -> str:
 
 
 def section(code: Code, condition: Condition, errors: list[BaseException]) -> str:
-    """Heading, class, cause, remedy and the message of the first example of one code."""
-    facts = _linked(f"`{condition.error}`. {condition.cause}\n\nRemedy: {condition.remedy}")
-    lines = [f"### {code}", "", *textwrap.wrap(facts.split("\n\n")[0], 120, break_long_words=False), ""]
-    lines += [*textwrap.wrap(facts.split("\n\n")[1], 120, break_long_words=False), ""]
-    event = EXAMPLES[code][0].event
-    lines += [*textwrap.wrap(f"Example: {event}", 120), ""] if event else []
-    lines += ["```text", *textwrap.wrap(message_of(errors[0]), WIDTH, break_on_hyphens=False), "```", ""]
+    """Heading, cause, remedy and the message of the first example of one code."""
+    lines = [f"### {code}", ""]
+    for fact in (condition.cause, f"Remedy: {condition.remedy}"):
+        lines += [*textwrap.wrap(_linked(fact), 120, break_long_words=False, break_on_hyphens=False), ""]
+    message = _cut(message_of(errors[0]).replace(f"[{code}] ", ""))
+    lines += ["```text", *textwrap.wrap(message, WIDTH, break_on_hyphens=False), "```", ""]
     return "\n".join(lines)
+
+
+def _cut(message: str) -> str:
+    """Without the value given; a long message ends behind a part of it, if one ends in time."""
+    words = re.split(r";? Given: ", message)[0].split(" ")
+    if len(words) <= MOST_WORDS:
+        return " ".join(words)
+    ends = [number for number in range(FEWEST_WORDS, MOST_WORDS + 1) if words[number - 1].endswith((":", ";", "."))]
+    return f"{' '.join(words[: ends[-1] if ends else MOST_WORDS])} ..."
 
 
 def _linked(text: str) -> str:

@@ -122,7 +122,7 @@ def test_another_protocol_than_the_listeners_is_told_after_the_retries(topic):
     driven = spout(
         topic, "TLS", {"default.api.timeout.ms": 400}, **{"fetchOffset.numRetries": 0, "subscribe": topic.name}
     )
-    with pytest.raises(WorldError, match="listen there for the protocol that kafka.security.protocol names"):
+    with pytest.raises(WorldError, match="that they speak kafka.security.protocol"):
         driven.driver.snapshot({}, {})
 
 

@@ -79,8 +79,8 @@ class FileCatalog:
             return
         if seen:
             raise WorldError(
-                f"{self.given!r} is not there any more on {os.uname().nodename}, and files in it were being read: was "
-                f"it renamed, or is it not mounted?",
+                f"{self.given!r}, in which files were being read, is missing on {os.uname().nodename}: was it renamed, "
+                f"or is it not mounted?",
                 code="PYSTORM_FILE_UNREADABLE",
             )
         raise OptionError(

@@ -66,10 +66,9 @@ class Losses:
         self._lose(
             "truncated",
             f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has "
-            f"{file.size} bytes, or begins with other ones, and no copy of what it was is beside it; what was written "
-            f"to it after that offset may be lost. {self._no_birth_times(which)}Let rotation rename files (logrotate: "
-            f"create instead of copytruncate), or keep the copies for longer. With failOnDataLoss=false reading goes "
-            f"on with the new content.",
+            f"{file.size} bytes, or begins with other ones, and no copy of the old file is beside it, so later lines "
+            f"may be lost. {self._no_birth_times(which)}Let rotation rename files (logrotate: create instead of "
+            f"copytruncate), or keep copies for longer. failOnDataLoss=false goes on with the new content.",
         )
 
     def written_anew(self, file: FileEntry, which: Known) -> None:
