@@ -309,7 +309,7 @@ class TopologyTimeoutError(UsageError, TimeoutError):
         ...     again = Again.spec(inputs=[numbers])
         >>> run_topology(Numbers, timeout=0.5)
         Traceback (most recent call last):
-        pystorm_source.errors.TopologyTimeoutError: [PYSTORM_TOPOLOGY_DOES_NOT_END] topology 'Numbers' has not ...
+        pystorm_source.errors.TopologyTimeoutError: [PYSTORM_TOPOLOGY_DOES_NOT_END] topology 'Numbers' did not ...
     """
 
     code: Code = "PYSTORM_TOPOLOGY_DOES_NOT_END"
