@@ -92,7 +92,8 @@ def sections() -> list[Section]:
 def _without_repeats(section: Section, before: Iterable[Section]) -> Section:
     """Without the keys that an earlier section describes in the same words; names that section instead."""
     described = {(key, meaning_of(field)): each for each in before for key, field in each.fields.items()}
-    own, repeated = {}, {}
+    own = dict[str, msgspec.structs.FieldInfo]()
+    repeated = dict[str, list[str]]()
     for key, field in section.fields.items():
         earlier = described.get((key, meaning_of(field)))
         if earlier is None:
@@ -155,12 +156,11 @@ def markdown() -> str:
 
 def _rows(fields: Mapping[str, msgspec.structs.FieldInfo]) -> Iterator[str]:
     """A row per key, or per group of keys that differ in one word only."""
-    groups: dict[tuple[str, ...], list[str]] = {}
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for key, field in fields.items():
-        facts = (_value_of(field), meaning_of(field))
-        groups.setdefault((_TWIN.sub("…", key), *facts), []).append(f"`{key}`")
-    for (_, *facts), keys in groups.items():
-        cells = (cell.replace("|", "\\|") for cell in (", ".join(keys), *facts))
+        groups.setdefault((_TWIN.sub("…", key), _value_of(field), meaning_of(field)), []).append(f"`{key}`")
+    for (_, value, meaning), keys in groups.items():
+        cells = (cell.replace("|", "\\|") for cell in (", ".join(keys), value, meaning))
         yield f"| {' | '.join(cells)} |"
 
 
