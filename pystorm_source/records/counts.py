@@ -54,18 +54,18 @@ class Counts(Record, frozen=True, kw_only=True):
             the dead letters of its folder
         transferred (int): one emit counts once per receiver
         acked (int): if an ``ArrowBolt`` fails some rows of a batch with ``fail(batch, rows=mask)``, the others count as
-            acked; they are emitted again, and count again
+            acked now, and again after they were emitted again
         retries (int): by the engine, or by a ``ReliableSpout`` (spouts)
         timed_out (int): by ``topology.message.timeout.secs`` for a spout, by ``topology.async.request.timeout.secs``
             for an ``AsyncBolt``
         dead_letters (int): including records that cannot be decoded (spouts)
         dropped (int): by ``topology.dead.letter=drop``, or because their stream is not read (spouts)
-        errors (int): that did not end the run, or that a component reported by ``raise_exception``; in progress also
-            the one that ended an attempt
+        errors (int): that did not end the run, or that a component reported by ``raise_exception``; in a progress
+            record, also the one that ended an attempt
         ended_requests (int): calls of ``process``, and of ``process_tick`` if it is async, including those that timed
             out or were cancelled
-        request_seconds (float): each request until the turn that noticed its end; if it waits for a permit, from the
-            moment it gets it. ``request_seconds / ended_requests`` is the mean time of a request
+        request_seconds (float): each request from its start, or from its permit if it waited for one, until the turn
+            that noticed its end. ``request_seconds / ended_requests`` is the mean time of a request
     """
 
     executed: Annotated[int, Count("calls", "that did something", wire="x", metric="execute_count")] = 0
@@ -133,8 +133,8 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
             processes, and the time to send tuples there and to take back results
         process_seconds (float): 0.0 for a bolt without ``processes=``
         away_high_mark (int): tuples without a verdict yet; for a component: the largest of its tasks
-        unread_high_mark (int): the halt lag: what still waits in the process when its task stops sending. Never more
-            than ``topology.executor.receive.buffer.size``; each frame of the process says what it has taken
+        unread_high_mark (int): tuples that reach the process after its task stops sending. Never more than
+            ``topology.executor.receive.buffer.size``
     """
 
     duplicate_verdicts: Annotated[int, Count("tuples", "acked or failed that already had a verdict")] = 0
