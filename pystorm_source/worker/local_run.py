@@ -13,12 +13,14 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.limits.worker_limits import WorkerLimits
 from pystorm_source.options import parse
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.failure import tuple_failed
@@ -120,8 +122,7 @@ class LocalRun:
         self.plan = plan
         self.clock = clock or SystemClock()
         self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in captured}
-        self._limits = limits_of(plan, self.clock)  # all workers and the driver's part share one limit
-        self.unread = Unread(plan, component_clock, commits, self.clock, self._limits)
+        self.unread = Unread(plan, component_clock, commits, self.clock, lambda: self._limits)
         self.without_offsets = tuple(spout.name for spout in plan.spouts if not spout.is_partitioned)
         self.together = together
         self.micro_batches = 0
@@ -137,6 +138,12 @@ class LocalRun:
         self._before = Counts()  # of workers that died or were stopped
         self._counting = threading.Lock()  # a display may count in another thread
         self._left: dict[str, int] | None = None  # rows out before the micro-batch that was broken off
+
+    @cached_property
+    def _limits(self) -> WorkerLimits:
+        """All workers and the driver's part share one limit. Order: made in a round or a look, which a time-out may
+        end, not when this is built."""
+        return limits_of(self.plan, self.clock)
 
     def round(
         self,

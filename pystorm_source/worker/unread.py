@@ -6,8 +6,9 @@ Offsets advance only at ``done``: until then the same range is returned again.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
@@ -57,10 +58,10 @@ class Unread:
         clock: Clock | None = None,
         commits: bool = True,
         engine_clock: Clock | None = None,
-        limits: LimitsByName | None = None,
+        limits: Callable[[], LimitsByName] | None = None,
     ):
         self._plan = plan
-        self._limits = limits or own_limits(plan, engine_clock)
+        self._limits = limits or cache(partial(own_limits, plan, engine_clock))
         self._clock = clock
         self._commits = commits
         self._spouts: dict[str, Any] = {}
@@ -208,7 +209,7 @@ class Unread:
         component = self._plan.component(name)
         spout: Any = component.instance()
         give_clock(spout, self._clock)
-        give_limits(spout, component, self._limits)
+        give_limits(spout, component, self._limits())
         context = self._plan.context_of(name, component.tasks[0], "driver")
         spout._start(self._plan.conf_of(component), context)
         return spout

@@ -91,7 +91,7 @@ def test_the_command_finds_the_query_by_itself(spark, tmp_path):
 
 
 def test_a_query_without_reports_or_that_has_ended_says_so(spark, tmp_path):
-    off = pytest.raises(UsageError, match=r"PYSTORM_NO_STACKS.*feedback is off")
+    off = pytest.raises(UsageError, match=r"PYSTORM_NO_STACKS.*feedback=off")
     with started(spark, "Sleeps", tmp_path, feedback="off") as query, off:
         stacks(query)
     with pytest.raises(UsageError, match=r"PYSTORM_NO_STACKS.*the query has ended"):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pystorm_source import Bolt, PartitionedSpout, Topology
-from pystorm_source.errors import ArgumentError
+from pystorm_source.errors import ArgumentError, TopologyTimeoutError
 from pystorm_source.testing import ManualClock, run_topology, verify_spout
 from tests.source.feed import CheckedPages, CheckedPosts, CheckedReplays, LimitedPosts, PostSpout, feed
 from tests.source.queries import Query
@@ -114,3 +114,8 @@ def test_a_coroutine_of_a_spout_takes_permits(service):
 
     service.head = 30
     assert run_topology(Asks, {"path": service.url}).rows("take") == [(n,) for n in range(30)]
+
+
+def test_a_run_without_time_left_says_so():
+    with pytest.raises(TopologyTimeoutError, match="did not end in time"):
+        run_topology(CheckedPosts, {"path": "http://127.0.0.1:9"}, timeout=1e-9)

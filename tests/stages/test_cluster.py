@@ -305,5 +305,5 @@ def test_what_is_lost_behind_a_shuffle_is_refused(spark):
     df = spark.range(3).selectExpr("string(id) AS key", "id AS n")
     with pytest.raises(ArgumentError, match="keep follows a row"):
         apply(df, Words, scope="cluster", keep="*")
-    with pytest.raises(TopologyError, match=r"read it with scope='cluster'"):
+    with pytest.raises(TopologyError, match=r"read with scope='cluster'"):
         read(spark, Joined)

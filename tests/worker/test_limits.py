@@ -130,7 +130,7 @@ def test_outside_of_a_topology_there_are_no_limits():
     class Ask(Bolt):
         outputs = ["n long"]
 
-    with pytest.raises(RuntimeError, match=r"Ask.limit: the bolt is in no running topology"):
+    with pytest.raises(RuntimeError, match=r"Ask.limit: it is in no running topology"):
         Ask().limit("api")
 
 
