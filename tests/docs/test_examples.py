@@ -9,15 +9,17 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 
 import psycopg
 import pytest
+import yaml
 from pyspark.errors import AnalysisException
 from redis import Redis
 
 from pystorm_source import ArrowBolt, Topology
-from pystorm_source.errors import OptionError
+from pystorm_source.errors import OptionError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.offsets.offsets import parse
 from pystorm_source.source.request import ReadRequest
@@ -250,6 +252,32 @@ def test_reading_a_rest_api(spark, tmp_path):
             rows = run_topology(topology, config={"path": server.url}).rows("tickets")
             assert Counter(rows) == dict.fromkeys(set(rows), wanted // 251)
             assert len(rows) == wanted
+
+
+def test_a_recorded_service(tmp_path):
+    given, file = blocks(ROOT / "docs/REST.md", "python"), tmp_path / "tickets.yaml"
+    with rest_pages() as server:
+        server.fill(250)
+        for row in server.rows[""]:
+            row["title"] = row.pop("text")
+        places = {"https://example.org": server.url, "tickets.yaml": str(file)}
+        test = run(None, "docs/REST.md", places, given=[given[0], given[-1]])["test_desk_as_recorded"]
+        test()
+        asked = len(server.asked)
+        assert asked >= 3
+    test()  # the service is gone
+    assert len(server.asked) == asked
+
+    recorded = yaml.safe_load(file.read_text())
+    first = deepcopy(recorded["interactions"][0])  # the file has no references
+    busy = {"status": {"code": 429, "message": "Busy"}, "headers": {"Retry-After": ["5"]}, "body": {"string": ""}}
+    recorded["interactions"].insert(0, {**first, "response": busy})
+    file.write_text(yaml.safe_dump(recorded))
+    test()
+    recorded["interactions"][0]["response"]["status"]["code"] = 500
+    file.write_text(yaml.safe_dump(recorded))
+    with pytest.raises(TupleFailed, match="HTTP Error 500"):
+        test()
 
 
 def test_a_python_data_source():
