@@ -10,6 +10,7 @@ from fastavro.repository.base import SchemaRepositoryError
 from fastavro.schema import load_schema
 from pyarrow import types
 
+from pystorm_source.formats.fitting import WIDENED, below, check_names, holds, misfit, named
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.types.arrow import ddl_of
 
@@ -35,7 +36,6 @@ _LOGICAL: dict[tuple[Any, Any], pa.DataType] = {
     ("long", "local-timestamp-millis"): _LOCAL,
     ("long", "local-timestamp-micros"): _LOCAL,
 }
-_WIDENED = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
 _MOST_DIGITS = 1 << 20
 _MOST_LOADED = 200
 
@@ -126,13 +126,13 @@ class AvroSchema:
                 return pa.null()
             found = [self._type(branch, path) for branch in branches]
             for each in found:
-                if all(other == each or (other, each) in _WIDENED for other in found):
+                if all(other == each or (other, each) in WIDENED for other in found):
                     return each
-            raise Malformed(f"{_named(path)} is a union of {', '.join(map(ddl_of, found))}, for which there is no type")
+            raise Malformed(f"{named(path)} is a union of {', '.join(map(ddl_of, found))}, for which there is no type")
         kind = _kind(schema)
         if kind == "record":
             fields = schema["fields"]
-            inner = [(each["name"], self._type(each["type"], _below(path, each["name"]))) for each in fields]
+            inner = [(each["name"], self._type(each["type"], below(path, each["name"]))) for each in fields]
             return pa.struct([pa.field(name, each) for name, each in inner])
         if kind == "array":
             return pa.list_(self._type(schema["items"], path + "[]"))
@@ -153,27 +153,15 @@ class AvroSchema:
                 self._fit(branch["items"], wanted.value_type, True, path + "[]")
             elif kind == "map" and types.is_map(wanted) and wanted.key_type == pa.string():
                 self._fit(branch["values"], wanted.item_type, True, path + "{}")
-            elif kind in ("record", "array", "map") or not _holds(wanted, _scalar(branch, path)):
-                raise Malformed(
-                    f"{_named(path)} is {self._shown(branch, path)} in the schema that it was written with, which is "
-                    f"declared {ddl_of(wanted)}{'' if nullable else ' not null'}"
-                )
+            elif kind in ("record", "array", "map") or not holds(wanted, _scalar(branch, path)):
+                raise misfit(path, self._shown(branch, path), wanted, nullable)
 
     def _fit_record(self, record: Any, wanted: pa.StructType, path: str) -> None:
         fields = {field["name"]: field["type"] for field in record["fields"]}
-        if wanted.num_fields and not any(field.name in fields for field in wanted):
-            raise Malformed(
-                f"{_named(path)} has none of the declared fields in the schema that it was written with, which are "
-                f"{', '.join(repr(field.name) for field in wanted)}; it has {', '.join(map(repr, fields))}"
-            )
+        check_names(path, fields, wanted)
         for field in wanted:
             if field.name in fields:
-                self._fit(fields[field.name], field.type, field.nullable, _below(path, field.name))
-            elif not field.nullable:
-                raise Malformed(
-                    f"{_named(_below(path, field.name))} is not in the schema that it was written with, and declared "
-                    f"{ddl_of(field.type)} not null"
-                )
+                self._fit(fields[field.name], field.type, field.nullable, below(path, field.name))
 
     def _shown(self, schema: Any, path: str) -> str:
         if _kind(schema) in ("null", "record", "array", "map"):
@@ -190,16 +178,9 @@ def _scalar(schema: Any, path: str) -> pa.DataType:
     if logical == "decimal" and kind in ("bytes", "fixed"):
         precision, scale = schema.get("declared", schema["precision"]), schema.get("scale", 0)
         if precision > 38:
-            raise Malformed(f"{_named(path)} is a decimal of {precision} digits, of which Spark has 38")
+            raise Malformed(f"{named(path)} is a decimal of {precision} digits, of which Spark has 38")
         return pa.decimal128(precision, scale)
     return _LOGICAL.get((kind, logical)) or _PLAIN[kind]
-
-
-def _holds(wanted: pa.DataType, given: pa.DataType) -> bool:
-    if types.is_decimal(wanted) and types.is_decimal(given):
-        whole = wanted.precision - wanted.scale >= given.precision - given.scale
-        return whole and wanted.scale >= given.scale
-    return wanted == given or (given, wanted) in _WIDENED
 
 
 def _parts(schema: Any) -> Iterator[Any]:
@@ -245,11 +226,3 @@ def _read_whole_decimals(schema: Any) -> None:
         if isinstance(part, dict) and part.get("logicalType") == "decimal" and "precision" in part:
             part.setdefault("declared", part["precision"])
             part["precision"] = _MOST_DIGITS
-
-
-def _below(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
-
-
-def _named(path: str) -> str:
-    return f"field {path!r}" if path else "the value"
