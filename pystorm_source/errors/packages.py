@@ -30,6 +30,7 @@ EXTRAS = {
     "nats": ("nats-py>=2.14", "nkeys>=0.2"),
     "state": ("protobuf>=6.33.5",),
     "avro": ("confluent-kafka[schemaregistry]>=2.16", "fastavro>=1.9"),
+    "protobuf": ("confluent-kafka[schemaregistry]>=2.16", "protobuf>=6.33.5"),
 }
 """Extra → its packages, as in ``pyproject.toml``; the command line's packages only at ``cli``."""
 

@@ -4,32 +4,21 @@ fastavro reads the values, Confluent's client the schemas. Confluent's ``AvroDes
 takes more than three times as long for a record, ignores bytes after the value, and knows no declared type.
 """
 
-import functools
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from fastavro import schemaless_reader
 from pyarrow import types
 
 from pystorm_source.errors import OptionError
-from pystorm_source.errors.packages import installing
 from pystorm_source.formats.avro_schema import AvroSchema
+from pystorm_source.formats.by_id import FRAME, SchemasById, each_of, once, schema_id
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.formats.values import Form, form_of
 from pystorm_source.types.arrow import ddl_of
-
-if TYPE_CHECKING:
-    from pystorm_source.formats.registry import Registry
-
-_FRAME = 5
-_OTHER_KINDS = {
-    "JSON": "the schema of its id is a JSON schema: set the format to json",
-    "PROTOBUF": "the schema of its id is one of Protobuf, which this source does not read: take the format bytes and "
-    "decode it in a bolt",
-}
 
 
 class Avro:
@@ -42,7 +31,7 @@ class Avro:
     """
 
     def __init__(self, type: pa.DataType | None, side: str, options: DecodingOptions):
-        self._conf = options.registry()
+        self._schemas = SchemasById("avro", options.registry())
         self._reader: AvroSchema | None = None
         text = options.reader_schema_of(side)
         if text:
@@ -53,7 +42,7 @@ class Avro:
         self._parts: list[tuple[str, Form | None, pa.Field]] = []
         if type is not None and types.is_struct(type):
             self._parts = [(field.name, form_of(field.type, whole=False), field) for field in type]
-        self._schemas: dict[int, Any] = {}
+        self._parsed: dict[int, Any] = {}
 
     def values(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:
         return self._shaped(self._read_all(data, bad), bad)
@@ -69,12 +58,12 @@ class Avro:
 
     def _read_all(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:
         """The values as fastavro reads them."""
-        unknown: dict[int, str] = {}
-        return _each(data, lambda each: self._read(each, unknown), bad)
+        unknown: dict[bytes, str] = {}
+        return each_of(data, lambda each: self._read(each, unknown), bad)
 
     def _shaped(self, found: list[Any], bad: dict[int, str]) -> list[Any]:
         """The values in their form."""
-        return found if self._form is None else _each(found, self._form, bad)
+        return found if self._form is None else each_of(found, self._form, bad)
 
     def _struct_of(self, records: list[dict[str, Any] | None]) -> pa.StructArray:
         """Builds a column of records field by field, which spares a dict for each record. Raises Malformed if a record
@@ -92,14 +81,13 @@ class Avro:
         mask = pa.array(nulls) if any(nulls) else None
         return pa.StructArray.from_arrays(columns, fields=list(self.type), mask=mask)  # type: ignore[arg-type]
 
-    def _read(self, data: bytes, unknown: dict[int, str]) -> Any:
-        if data[:1] != b"\0" or len(data) < _FRAME:
-            raise Malformed(
-                "it does not begin with a zero byte and the id of a schema, as Confluent's serializers write"
-            )
-        schema = self._schema(int.from_bytes(data[1:_FRAME], "big"), unknown)
+    def _read(self, data: bytes, unknown: dict[bytes, str]) -> Any:
+        id = schema_id(data)
+        schema = self._parsed.get(id)
+        if schema is None:
+            schema = self._parsed[id] = once(data[:FRAME], lambda: self._fetched(id), unknown)
         rest = io.BytesIO(data)
-        rest.seek(_FRAME)
+        rest.seek(FRAME)
         try:
             value = schemaless_reader(rest, schema, None if self._reader is None else self._reader.parsed)
         except EOFError:
@@ -110,54 +98,12 @@ class Avro:
             raise Malformed(f"{len(data) - rest.tell()} bytes are left over after the value")
         return value
 
-    def _schema(self, id: int, unknown: dict[int, str]) -> Any:
-        """The schema for records of this id. ``unknown``: ids without a schema, and why; the registry is asked again
-        with the next batch."""
-        schema = self._schemas.get(id)
-        if schema is None:
-            if id not in unknown:
-                try:
-                    schema = self._schemas[id] = self._fetched(id)
-                    return schema
-                except Malformed as error:
-                    unknown[id] = str(error)
-            raise Malformed(unknown[id])
-        return schema
-
-    @functools.cached_property
-    def _registry(self) -> "Registry":
-        # Imported only by tasks, when they need it: it takes half a second.
-        try:
-            from pystorm_source.formats.registry import registry_of
-        except ImportError as error:
-            raise OptionError(
-                f"the format avro needs packages on every executor: {installing('avro')}. Given: 'avro', and {error}",
-                code="PYSTORM_PACKAGE_MISSING",
-            ) from None
-        return registry_of(self._conf)
-
     def _fetched(self, id: int) -> Any:
-        written = self._registry.written(id)
-        if written.type != "AVRO":
-            raise Malformed(_OTHER_KINDS.get(written.type, f"the schema of its id is of the kind {written.type}"))
+        written = self._schemas.written(id)
         schema = AvroSchema(written.text, written.references)
         if self._reader is None and self.type is not None:
             schema.check_fits(self.type)
         return schema.parsed
-
-
-def _each(values: Sequence[Any], form: Form, bad: dict[int, str]) -> list[Any]:
-    """The form of each value; None for None, and for a malformed value, which goes into ``bad``."""
-    shaped: list[Any] = []
-    for index, each in enumerate(values):
-        value = None
-        if each is not None:
-            try:
-                value = form(each)
-            except Malformed as error:
-                bad[index] = str(error)
-        shaped.append(value)
-    return shaped
 
 
 def reader_schema(text: str, side: str) -> AvroSchema:

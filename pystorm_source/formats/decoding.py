@@ -1,5 +1,6 @@
 """Decodes the bytes of a record's key and value into values for tuples, or into Arrow columns."""
 
+import importlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -90,15 +91,20 @@ def decoder_of(options: DecodingOptions, side: str, declared: str | None = None)
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
         return _checked(Json(asked, side), type, side, format)
+    made: Decoder = getattr(_module(format, side), format.capitalize())(asked, side, options)
+    return _checked(made, type, side, format)
+
+
+def _module(format: str, side: str) -> Any:
+    """The module of a format that has schemas of its own. Raises OptionError if a library is missing."""
     try:
-        from pystorm_source.formats.avro import Avro
+        return importlib.import_module(f"pystorm_source.formats.{format}")
     except ImportError as error:
         raise OptionError(
-            f"{side}.format avro needs packages on the driver and every executor: {installing('avro')}. "
+            f"{side}.format {format} needs packages on the driver and every executor: {installing(format)}. "
             f"Given: {format!r}, and {error}",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None
-    return _checked(Avro(asked, side, options), type, side, format)
 
 
 _PLAIN: dict[str, Callable[[], Decoder]] = {"bytes": Bytes, "string": Text}
@@ -110,7 +116,7 @@ def _checked(decoder: Decoder, declared: pa.DataType | None, side: str, format: 
     if not isinstance(decoder, (Bytes, Text)):
         remedy = f"declare it so in the topology, or leave option '{side}.schema' out"
     elif format == "bytes":
-        remedy = f"set {side}.format to what the bytes are: string, json or avro"
+        remedy = f"set {side}.format to what the bytes are: string, json, avro or protobuf"
     else:
         remedy = f"declare it as string, or set another {side}.format"
     raise SchemaError(
@@ -128,10 +134,11 @@ def column_type(config: Mapping[str, Any], side: str) -> str | None:
         return ddl_of(_PLAIN[format]().type)
     if schema := str(config.get(f"{side}.schema") or "").strip():
         return ddl_of(arrow_type(schema, f"option '{side}.schema'"))
-    if format == "avro" and config.get(f"{side}.avro.reader.schema"):
-        from pystorm_source.formats.avro import reader_schema
-
-        return ddl_of(reader_schema(config[f"{side}.avro.reader.schema"], side).type())
+    if format == "avro" and (text := config.get(f"{side}.avro.reader.schema")):
+        return ddl_of(_module(format, side).reader_schema(text, side).type())
+    path, message = (config.get(f"{side}.protobuf.{key}") for key in ("descriptor.file", "message"))
+    if format == "protobuf" and path and message:
+        return ddl_of(_module(format, side).described_type(path, message, side))
     return None
 
 

@@ -1,11 +1,14 @@
 """Schemas by id, from a schema registry, through Confluent's client."""
 
+import io
 import threading
 from typing import Any
 
 import msgspec
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
+from confluent_kafka.schema_registry.serde import SchemaId
+from confluent_kafka.serialization import SerializationError
 
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.errors.redaction import without_credentials
@@ -13,6 +16,9 @@ from pystorm_source.formats.lines import Malformed
 
 _UNKNOWN = 404
 _REFUSED = (401, 403)
+_LONGEST_PREFIX = 64
+"""Bytes that name schema and message. Too small: messages inside of some fifty others cannot be named. Too large: the
+time to read a damaged number grows with the square of it."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -33,7 +39,7 @@ class Registry:
 
     def __init__(self, conf: dict[str, Any]):
         self._url = without_credentials(conf["url"])
-        self._written: dict[int, Written] = {}
+        self._written: dict[tuple[int, str | None], Written] = {}
         try:
             self._client = SchemaRegistryClient(conf)
         except (ValueError, TypeError, OSError) as error:
@@ -43,24 +49,40 @@ class Registry:
                 code="PYSTORM_INVALID_OPTION",
             ) from None
 
-    def written(self, id: int) -> Written:
-        """The schema of this id. Raises Malformed if it, or a schema that it refers to, does not exist; WorldError if
-        the registry does not answer, or refuses to."""
-        found = self._written.get(id)
+    def written(self, id: int, form: str | None = None) -> Written:
+        """The schema of this id. ``form``: of the texts; None: as they were registered, ``serialized``: descriptors of
+        Protobuf in base64.
+
+        Raises Malformed if it, or a schema that it refers to, does not exist; WorldError if the registry does not
+        answer, or refuses to.
+        """
+        found = self._written.get((id, form))
         if found is None:
-            schema = self._asked(f"schema {id}", self._client.get_schema, id)
+            schema = self._asked(f"schema {id}", self._client.get_schema, id, None, form)
             references: dict[str, str] = {}
-            self._collect(schema, references)
-            found = self._written[id] = Written(schema.schema_type or "AVRO", schema.schema_str or "", references)
+            self._collect(schema, form, references)
+            written = Written(schema.schema_type or "AVRO", schema.schema_str or "", references)
+            found = self._written[id, form] = written
         return found
 
-    def _collect(self, schema: Schema, references: dict[str, str]) -> None:
+    @staticmethod
+    def message_indexes(data: bytes) -> tuple[list[int], int]:
+        """The numbers that name the message of a Protobuf record, and where the message begins. Raises Malformed."""
+        head, schema = io.BytesIO(data[:_LONGEST_PREFIX]), SchemaId("PROTOBUF")
+        try:
+            schema.from_bytes(head)
+        except (EOFError, SerializationError):
+            raise Malformed("behind the id of its schema, there are no numbers that name a message") from None
+        return schema.message_indexes or [0], head.tell()
+
+    def _collect(self, schema: Schema, form: str | None, references: dict[str, str]) -> None:
         for each in schema.references or ():
             if each.name and each.name not in references:
                 what = f"version {each.version} of subject {each.subject!r}"
-                referred = self._asked(what, self._client.get_version, each.subject, each.version).schema
-                references[each.name] = referred.schema_str or ""
-                self._collect(referred, references)
+                # Also one that was deleted since: there are records of it.
+                asked = self._asked(what, self._client.get_version, each.subject, each.version, True, form)
+                references[each.name] = asked.schema.schema_str or ""
+                self._collect(asked.schema, form, references)
 
     def _asked(self, what: str, ask: Any, *arguments: Any) -> Any:
         try:

@@ -51,11 +51,20 @@ class SchemaRegistry:
         """Of the schema that is registered next."""
         return len(self._schemas) + 1
 
+    def protobuf(self, messages: list[Any], topic: str = "t") -> list[bytes]:
+        """The bytes that Confluent's Protobuf serializer makes of messages of one class."""
+        # Here: its import needs googleapis-common-protos, which other formats do not.
+        from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+
+        serializer = ProtobufSerializer(type(messages[0]), self._client, {"use.deprecated.format": False})
+        return [serializer(each, SerializationContext(topic, MessageField.VALUE)) for each in messages]
+
     def register(
         self, schema: Any, subject: str = "s", kind: str = "AVRO", references: list[SchemaReference] | None = None
     ) -> int:
         """The id that a producer gets for a schema (Python's form of it)."""
-        return self._client.register_schema(subject, Schema(json.dumps(schema), kind, references or []))
+        text = schema if isinstance(schema, str) and kind == "PROTOBUF" else json.dumps(schema)
+        return self._client.register_schema(subject, Schema(text, kind, references or []))
 
     def avro(self, values: list[Any], schema: Any, topic: str = "t") -> list[bytes]:
         """The bytes that Confluent's Avro serializer makes of values."""
@@ -72,18 +81,18 @@ class SchemaRegistry:
         self.asked.append(path)
         if self.failures:
             return self.failures.pop(0), {"error_code": 50001, "message": "the store is down"}
-        path = path.partition("?")[0]
+        path, _, query = path.partition("?")
         if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
             if int(found[1]) not in self._schemas:
                 return 404, {"error_code": 40403, "message": "Schema not found"}
-            return 200, self._schemas[int(found[1])]
+            return 200, _in_form(self._schemas[int(found[1])], query)
         if found := re.fullmatch(r"/subjects/([^/]+)/versions/(\d+|latest)", path):
             versions = self._subjects.get(found[1], [])
             number = len(versions) if found[2] == "latest" else int(found[2])
             if not 1 <= number <= len(versions):
                 return 404, {"error_code": 40402, "message": "Version not found"}
             id = versions[number - 1]
-            return 200, {"subject": found[1], "version": number, "id": id, **self._schemas[id]}
+            return 200, {"subject": found[1], "version": number, "id": id, **_in_form(self._schemas[id], query)}
         if method == "POST" and (found := re.fullmatch(r"/subjects/([^/]+)(?:/versions)?", path)):
             kept = {key: body[key] for key in ("schema", "schemaType", "references") if body.get(key)}
             id = next((id for id, each in self._schemas.items() if each == kept), self.next_id)
@@ -93,6 +102,13 @@ class SchemaRegistry:
                 versions.append(id)
             return 200, {"subject": found[1], "version": versions.index(id) + 1, "id": id, **kept}
         return 404, {"error_code": 404, "message": f"{method} {path}"}
+
+
+def _in_form(schema: dict[str, Any], query: str) -> dict[str, Any]:
+    """A registry gives schemas of Protobuf as text, unless it is asked for them serialized."""
+    if schema.get("schemaType") == "PROTOBUF" and "format=serialized" not in query:
+        return {**schema, "schema": 'syntax = "proto3";'}
+    return schema
 
 
 @contextmanager

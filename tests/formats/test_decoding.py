@@ -310,8 +310,12 @@ def test_the_declared_type_of_the_field_says_what_to_decode(declared, given, typ
 @pytest.mark.parametrize(
     ("given", "declared", "says"),
     [
-        ({"value_format": "xml"}, None, "option 'value.format': takes '' or 'bytes' or 'string' or 'json' or 'avro'. "),
-        ({"value_schema": "id int"}, None, "option 'value.schema' is for value.format json and avro; bytes has its"),
+        (
+            {"value_format": "xml"},
+            None,
+            "option 'value.format': takes '' or 'bytes' or 'string' or 'json' or 'avro'",
+        ),
+        ({"value_schema": "id int"}, None, "option 'value.schema' is for value.format json, avro and protobuf; bytes"),
         (
             {"value_format": "json", "value_schema": "id sting"},
             None,

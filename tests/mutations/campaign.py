@@ -39,7 +39,7 @@ def kinds(folder: Path) -> dict[str, tuple[int, Kind]]:
     """Kind → its share of a campaign, and what looks at one mutant. Files lie in ``folder``."""
     journals, records = Journals(folder), Records()
     return {
-        "offset": (22, mutated_offset),
+        "offset": (21, mutated_offset),
         "option": (14, mutated_option),
         "config": (4, mutated_config),
         "position": (4, mutated_position),
@@ -56,6 +56,7 @@ def kinds(folder: Path) -> dict[str, tuple[int, Kind]]:
         "letter": (1, records.letters),
         "json": (4, records.json),
         "avro": (1, records.avro),
+        "protobuf": (1, records.protobuf),
         "lines": (3, records.lines),
         "csv": (2, records.csv),
         "ndjson": (1, records.ndjson),

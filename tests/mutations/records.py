@@ -24,6 +24,7 @@ from pystorm_source.formats.ndjson import NdJson
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.options import parse
 from tests.formats.decoded import plain
+from tests.formats.protobuf_files import message_of, proto
 from tests.formats.schema_registry import schema_registry
 from tests.mutations.json_faults import spoiled
 from tests.mutations.outcomes import refused
@@ -55,6 +56,23 @@ AVRO = {
 AVRO_DDL = (
     "id bigint, item string, x double, list array<int>, map map<string,bigint>, at timestamp, day date, "
     "price decimal(10,2)"
+)
+PROTO = proto(
+    "row.proto",
+    {
+        "Item": {"name": "string", "size": "Size"},
+        "Row": {
+            "id": "int64", "item": "optional string", "x": "double", "list": "repeated int32", "raw": "bytes",
+            "map": "map<string, uint64>", "at": ".google.protobuf.Timestamp", "took": ".google.protobuf.Duration",
+            "items": "repeated Item", "name": "oneof string", "number": "oneof sfixed32",
+        },
+    },
+    {"Size": {"S": 0, "L": 1}},
+    ["google/protobuf/timestamp.proto", "google/protobuf/duration.proto"],
+)  # fmt: skip
+PROTO_DDL = (
+    "id bigint, item string, x double, list array<int>, raw binary, map map<string,decimal(20,0)>, at timestamp, "
+    "took interval day to second, items array<struct<name: string, size: string>>, name string, number int"
 )
 FIELDS = ("id", "small", "item", "price", "at", "ntz", "day", "x", "ok", "free")
 TYPES = (
@@ -101,6 +119,9 @@ class Records:
     def avro(self, rng: random.Random) -> str:
         return _decoded(self._avro, self._avro_records, rng)
 
+    def protobuf(self, rng: random.Random) -> str:
+        return _decoded(self._protobuf, self._protobuf_records, rng)
+
     def lines(self, rng: random.Random) -> str:
         return _lines(lambda faults: Lines(TextDecoder("utf-8", "strict"), faults), LINES, rng)
 
@@ -130,6 +151,10 @@ class Records:
         return _decoding({"value.format": "avro", "value.schema": AVRO_DDL, **self._registry.options})
 
     @cached_property
+    def _protobuf(self) -> Decoding:
+        return _decoding({"value.format": "protobuf", "value.schema": PROTO_DDL, **self._registry.options})
+
+    @cached_property
     def _registry(self) -> Any:
         """It listens as long as this process lives."""
         self._open = schema_registry()
@@ -147,9 +172,22 @@ class Records:
             found.append(head + out.getvalue())
         return found
 
+    @cached_property
+    def _protobuf_records(self) -> list[bytes]:
+        return self._registry.protobuf(_protobuf_rows())
+
 
 def _decoding(options: dict[str, Any]) -> Decoding:
     return Decoding(parse(DecodingOptions, options), {"value": None}, logger)
+
+
+def _protobuf_rows() -> list[Any]:
+    row = message_of("shop.Row", PROTO)
+    return [
+        row(id=1, item="tea", x=0.5, list=[1, 2], raw=b"\0", map={"a": 2**64 - 1}, at={"seconds": 1, "nanos": 1000}),
+        row(id=-(2**62), took={"seconds": -1, "nanos": -1000}, items=[{"name": "Sträßchen", "size": 1}, {}], name="n"),
+        row(number=-7),
+    ]
 
 
 def _decoded(decoding: Decoding, records: list[bytes], rng: random.Random, mutated: Mutator = mutated) -> str:

@@ -22,6 +22,10 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     further = (
         "key.avro.reader.schema",
         "value.avro.reader.schema",
+        "key.protobuf.descriptor.file",
+        "value.protobuf.descriptor.file",
+        "key.protobuf.message",
+        "value.protobuf.message",
         "startingTimestamp",
         "startingOffsetsByTimestamp",
         "startingOffsetsByTimestampStrategy",

@@ -7,9 +7,13 @@ import pytest
 
 from pystorm_source import Topology, read
 from pystorm_source.errors import OptionError, SchemaError
+from pystorm_source.formats.protobuf_schema import type_of
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
+from pystorm_source.types.arrow import ddl_of
 from tests.docs.pages import ROOT, blocks
+from tests.formats.protobuf_files import descriptor_file, message_of, proto
 from tests.formats.schema_registry import schema_registry
+from tests.spouts.drive import Driven
 from tests.spouts.kafka.topic import SPOUTS, Topic, values_of
 
 ORDER = "struct<id: bigint, item: string>"
@@ -18,6 +22,14 @@ AVRO = {
     "name": "Order",
     "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": ["null", "string"]}],
 }
+PROTO = proto(
+    "order.proto",
+    {
+        "Key": {"name": "string"},
+        "Order": {"id": "int64", "item": "optional string", "at": ".google.protobuf.Timestamp"},
+    },
+    imports=["google/protobuf/timestamp.proto"],
+)
 TEA, NONE = {"id": 1, "item": "tea"}, {"id": 2, "item": None}
 
 both = pytest.mark.parametrize("cls", SPOUTS)
@@ -54,6 +66,39 @@ def test_avro_keys_and_values(kafka, registry, cls):
         cls, ["key string", f"value {ORDER}"], key_format="avro", value_format="avro", **registry.options
     )
     assert [row for _, row in driven.read(f"{topic.name}-0", 0, 3)] == [("k", TEA), ("k", NONE), ("k", None)]
+
+
+@both
+def test_protobuf_keys_and_values(kafka, registry, cls):
+    topic = Topic(kafka)
+    order = message_of("shop.Order", PROTO)
+    (key,) = registry.protobuf([message_of("shop.Key", PROTO)(name="k")])
+    topic.write([*registry.protobuf([order(**TEA), order(**NONE)]), None], key=key)
+    driven = topic.spout(
+        cls,
+        ["key struct<name: string>", f"value {ORDER}"],
+        key_format="protobuf",
+        value_format="protobuf",
+        **registry.options,
+    )
+    name = {"name": "k"}
+    assert [row for _, row in driven.read(f"{topic.name}-0", 0, 3)] == [(name, TEA), (name, NONE), (name, None)]
+
+
+@both
+def test_plain_protobuf_by_a_descriptor_file_declares_the_field(kafka, tmp_path, cls):
+    topic = Topic(kafka)
+    topic.write([message_of("shop.Order", PROTO)(**TEA).SerializeToString(), b"", None])
+    config = {
+        "value.format": "protobuf",
+        "value.protobuf.descriptor.file": descriptor_file(tmp_path / "shop.desc", PROTO),
+        "value.protobuf.message": "shop.Order",
+    }
+    spec = cls.spec(servers=kafka.bootstrap, subscribe=topic.name, fields=["value"], config=config)
+    assert spec.streams[0].types == ("struct<id: bigint, item: string, at: timestamp>",)
+    assert values_of(Driven(spec).read(f"{topic.name}-0", 0, 3)) == [
+        {**TEA, "at": None}, {"id": 0, "item": None, "at": None}, None,
+    ]  # fmt: skip
 
 
 @both
@@ -143,6 +188,43 @@ def test_all_types_become_sparks_columns(spark, kafka, registry):
             {**written, "at": at.astimezone().replace(tzinfo=None), "offset": 0},
             {**dict.fromkeys(written), "offset": 1},
         ]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_messages_become_sparks_columns(spark, kafka, registry):
+    fields = {
+        "id": "uint32", "big": "uint64", "tags": "repeated string", "counts": "map<string, int32>", "size": "Size",
+        "at": ".google.protobuf.Timestamp", "took": ".google.protobuf.Duration", "data": "bytes", "inner": "In",
+    }  # fmt: skip
+    imports = [f"google/protobuf/{name}.proto" for name in ("timestamp", "duration")]
+    file = proto("all.proto", {"All": fields, "In": {"x": "optional double"}}, {"Size": {"S": 0, "L": 1}}, imports)
+    at = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC)
+    message = message_of("shop.All", file)(
+        id=2**32 - 1, big=2**64 - 1, tags=["a"], counts={"n": 3}, size="L", at=at, took=datetime.timedelta(1, 1, 1),
+        data=b"\0", inner={},
+    )  # fmt: skip
+    topic = Topic(kafka)
+    topic.write([*registry.protobuf([message]), None])
+    ddl = ddl_of(type_of(message.DESCRIPTOR))
+    config = {"value.format": "protobuf", "value.schema": ddl, **registry.options}
+
+    class Tuples(Topology):
+        records = KafkaSpout.spec(servers=kafka.bootstrap, subscribe=topic.name, config=config)
+
+    class Columns(Topology):
+        records = KafkaBatchSpout.spec(servers=kafka.bootstrap, subscribe=topic.name, config=config)
+
+    for topology in (Tuples, Columns):
+        rows = read(spark, topology).select("value.*", "offset").orderBy("offset").collect()
+        assert [row.asDict(recursive=True) for row in rows] == [
+            {
+                "id": 2**32 - 1, "big": decimal.Decimal(2**64 - 1), "tags": ["a"], "counts": {"n": 3}, "size": "L",
+                "at": at.astimezone().replace(tzinfo=None), "took": datetime.timedelta(1, 1, 1), "data": b"\0",
+                "inner": {"x": None}, "offset": 0,
+            },
+            {**dict.fromkeys(fields), "offset": 1},
+        ]  # fmt: skip
 
 
 @pytest.mark.spark

@@ -11,6 +11,7 @@ import pytest
 from pystorm_source import Bolt, Topology
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.testing import run_topology
+from tests.formats.protobuf_files import descriptor_file, proto
 from tests.formats.schema_registry import schema_registry
 from tests.spouts.drive import Driven
 from tests.spouts.kafka.topic import SPOUTS, Topic
@@ -67,6 +68,7 @@ def test_the_task_fails_and_names_topic_partition_offset_reason_and_remedy(topic
 
 
 @both
+@pytest.mark.parametrize("format", ["avro", "protobuf"])
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
@@ -74,13 +76,26 @@ def test_the_task_fails_and_names_topic_partition_offset_reason_and_remedy(topic
         (b"plain", "does not begin with a zero byte"),
     ],
 )
-def test_an_unknown_schema_and_what_is_no_avro_are_named(kafka, cls, written, reason):
+def test_an_unknown_schema_and_what_has_none_are_named(kafka, cls, format, written, reason):
     topic = Topic(kafka)
     topic.write([written])
     with schema_registry() as registry:
-        config = {"value.format": "avro", **{key.replace("_", "."): v for key, v in registry.options.items()}}
+        config = {"value.format": format, **{key.replace("_", "."): v for key, v in registry.options.items()}}
         (error,) = run(topic, cls, **config).errors
     assert f"{topic.name}-0, offset 0, key None cannot be decoded: " in str(error) and reason in str(error)
+
+
+@both
+def test_damaged_messages_of_protobuf_are_dead_letters(kafka, tmp_path, cls):
+    topic = Topic(kafka)
+    topic.write([b"\x08\x07", b"\x08", b"\x08\x07"])
+    path = descriptor_file(tmp_path / "shop.desc", proto("o.proto", {"Order": {"id": "int32"}}))
+    given = {"value.format": "protobuf", "value.protobuf.descriptor.file": path, "value.protobuf.message": "shop.Order"}
+    result = run(topic, cls, **given, **{POLICY: "stream"})
+    assert rows(result) == [(None, {"id": 7}, 0), (None, {"id": 7}, 2)]
+    (letter,) = (DeadLetter(*row) for row in result.rows("orders", "__dead_letter"))
+    assert letter.offset == 1 and "cannot be decoded: Error parsing message" in letter.reason
+    assert (result.dead_letters["orders"], result.dropped["orders"]) == (1, 0)
 
 
 @both
