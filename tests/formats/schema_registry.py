@@ -118,6 +118,7 @@ def schema_registry(user_info: str = "", certificate: Path | None = None) -> Ite
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # header and body leave together: apart, the second waits 40 ms until the first is acknowledged
 
         def reply(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
