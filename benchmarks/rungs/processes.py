@@ -13,6 +13,8 @@
     arrow-there            bytes per second of Arrow batches of a megabyte to a bolt that drops them, against a copy of
                            the same bytes within one process
     round-trip             one tuple there and back while nothing else is in flight, from emit to ack
+    beside-held-…          tuples of a spout in the parent, beside another one that a slow bolt in a process holds up;
+                           against the same while that bolt is quick. By scheduler
 
 The sides of a case take turns, and each has a warm worker or pool. Needs two cores: meaningless on a busy machine.
 """
@@ -56,6 +58,7 @@ from testbed.maven import PeerMissing
 
 TEXT = "some text of a row"
 LOOPS = "benchmark.loops"
+SLEEP = "benchmark.seconds"
 SCHEMA = pa.schema([("n", pa.int64()), ("x", pa.int64())])
 PROCESSES = 2
 
@@ -73,6 +76,9 @@ POOL_ASKED = 1.2
 PARENT_MICROS_ASKED = 1.5
 ROUND_TRIP_MICROS_ASKED = 60.0
 ARROW_ASKED = 0.4
+BESIDE_ASKED = 0.95
+HELD_SECONDS = 0.001
+"""A call of the slow bolt. Longer: the run waits longer for what it has taken."""
 BATCH_ROWS = 65_536
 MEGABYTE = pa.record_batch([np.arange(BATCH_ROWS, dtype=np.float64)] * 2, names=["a", "b"])
 
@@ -275,6 +281,42 @@ class ThereAndBack(Topology):
     last = Passes.spec(inputs=[spout], processes=1)
 
 
+class Endless(Spout):
+    """Emits as long as it is asked, without trees."""
+
+    outputs = ["n long", "s string"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.number = 0
+
+    def next_tuple(self) -> None:
+        self.number += 1
+        self.emit((self.number, TEXT))
+
+
+class Sleeps(Bolt):
+    """Takes tuples, each for ``benchmark.seconds``."""
+
+    outputs = ["n long", "s string"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.seconds = conf[SLEEP]
+
+    def process(self, tup: Tuple) -> None:
+        if self.seconds:
+            time.sleep(self.seconds)
+
+
+class Beside(Topology):
+    """Endless → Passes, and Endless → Sleeps in a process."""
+
+    config = {"topology.executor.receive.buffer.size": 256}
+    quick = Endless.spec()
+    last = Passes.spec(inputs=[quick])
+    other = Endless.spec()
+    slow = Sleeps.spec(inputs=[other], processes=1)
+
+
 def run(settings: Settings) -> Iterator[Record]:
     """Measures the sides of each case in turn."""
     for case in HEAVY:
@@ -290,6 +332,9 @@ def run(settings: Settings) -> Iterator[Record]:
         yield arrow_there(settings)
     if settings.wants("round-trip"):
         yield round_trip(settings)
+    for scheduler in ("inline", "threads"):
+        if settings.wants(f"beside-held-{scheduler}"):
+            yield beside_held(settings, scheduler)
 
 
 def measure(case: str, settings: Settings) -> Iterator[Record]:
@@ -496,3 +541,31 @@ def round_trip(settings: Settings) -> Record:
     finally:
         worker.stop()
     return record("processes", "round-trip", medians, "us", asked=ROUND_TRIP_MICROS_ASKED, less_is_better=True)
+
+
+def beside_held(settings: Settings, scheduler: str) -> Record:
+    """Both sides in turn, each for a time."""
+    seconds = 0.2 if settings.quick else 1.5
+    output = OutputPlan(pa.schema([("n", pa.int64()), ("s", pa.string())]), (ViewPlan("last", "default", (0, 1)),))
+    seen: dict[float, list[float]] = {HELD_SECONDS: [], 0.0: []}
+    with ExitStack() as stack:
+        workers = {}
+        for pause in seen:
+            plan = compile_plan(Beside, {SLEEP: pause, "topology.scheduler": scheduler})
+            workers[pause] = new_worker(plan, output, SystemClock())
+            stack.callback(workers[pause].stop)
+        for _ in range(settings.runs_of(7)):
+            for pause, worker in workers.items():
+                began, rows = time.perf_counter(), 0
+                for batch in worker.run_round({}, worker.clock.monotonic() + seconds, until_idle=False):
+                    rows += batch.num_rows
+                seen[pause].append(rows / (time.perf_counter() - began))
+    return record(
+        "processes",
+        f"beside-held-{scheduler}",
+        seen[HELD_SECONDS],
+        "tuples/s",
+        peer="the bolt is quick",
+        peer_values=seen[0.0],
+        asked=BESIDE_ASKED,
+    )
