@@ -213,48 +213,47 @@ def depot(tmp_path):
     yield from served(make_project("depot", tmp_path, "queue"))
 
 
-def test_it_runs_with_a_queue(depot):
-    project, url = depot
-    arguments = ["run", "depot.topology:Crates", "--once", "--json", "--rows", "3", "-o", f"path={url}"]
+def runs(served, topology, bolt):
+    """A run without Spark has the rows of the bolt."""
+    project, url = served
+    arguments = ["run", topology, "--once", "--json", "--rows", "3", "-o", f"path={url}"]
     done = python(project, "-m", "pystorm_source", *arguments)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["components"]["weighed"]["executed"] >= 1000
-    assert len(found["rows"]["weighed.default"]) == 3
+    assert found["components"][bolt]["executed"] >= 1000
+    assert len(found["rows"][f"{bolt}.default"]) == 3
+
+
+def goes_on_on_spark(served):
+    """The job reads what there is, and when it starts again, what has come since."""
+    project, url = served
+    for least in (1000, 1001):
+        done = python(project, "job.py", url)
+        assert done.returncode == 0, done.stderr[-3000:]
+        rows, different = map(int, re.search(r"(\d+) rows, (\d+) different", done.stdout).groups())
+        assert rows == different >= least
+
+
+def test_it_runs_with_a_queue(depot):
+    runs(depot, "depot.topology:Crates", "weighed")
 
 
 @pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_its_job_reads_a_queue_on_spark_and_goes_on(depot):
-    project, url = depot
-    for least in (1000, 1001):
-        done = python(project, "job.py", url)
-        assert done.returncode == 0, done.stderr[-3000:]
-        rows, different = map(int, re.search(r"(\d+) rows, (\d+) different", done.stdout).groups())
-        assert rows == different >= least
+    goes_on_on_spark(depot)
 
 
 def test_it_runs_with_a_rest_api(desk):
-    project, url = desk
-    arguments = ["run", "desk.topology:Tickets", "--once", "--json", "--rows", "3", "-o", f"path={url}"]
-    done = python(project, "-m", "pystorm_source", *arguments)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["components"]["named"]["executed"] >= 1000
-    assert len(found["rows"]["named.default"]) == 3
+    runs(desk, "desk.topology:Tickets", "named")
 
 
 @pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_its_job_reads_a_rest_api_on_spark_and_goes_on(desk):
-    project, url = desk
-    for least in (1000, 1001):
-        done = python(project, "job.py", url)
-        assert done.returncode == 0, done.stderr[-3000:]
-        rows, different = map(int, re.search(r"(\d+) rows, (\d+) different", done.stdout).groups())
-        assert rows == different >= least
+    goes_on_on_spark(desk)
 
 
 def test_a_check_of_it_finds_nothing(each_project):

@@ -31,19 +31,6 @@ from tests.formats.schema_registry import schema_registry
 UTC = datetime.UTC
 
 
-@pytest.fixture(scope="module")
-def shared():
-    with schema_registry() as found:
-        yield found
-
-
-@pytest.fixture
-def registry(shared):
-    """Which was not asked anything that counts; schemas of ``record`` are new to it."""
-    shared.asked.clear()
-    return shared
-
-
 numbers = itertools.count()
 
 

@@ -25,25 +25,11 @@ from pystorm_source.options import parse
 from pystorm_source.types.arrow import ddl_of
 from tests.formats.decoded import agreed
 from tests.formats.protobuf_files import SCALARS, descriptor_file, message_of, proto
-from tests.formats.schema_registry import schema_registry
 
 UTC = datetime.UTC
 STAMP, SPAN = "google/protobuf/timestamp.proto", "google/protobuf/duration.proto"
 WRAPPERS = "google/protobuf/wrappers.proto"
 ENUM = {"Size": {"SMALL": 0, "LARGE": 2, "HUGE": 2}}
-
-
-@pytest.fixture(scope="module")
-def shared():
-    with schema_registry() as found:
-        yield found
-
-
-@pytest.fixture
-def registry(shared):
-    """Which was not asked anything that counts."""
-    shared.asked.clear()
-    return shared
 
 
 numbers = itertools.count()

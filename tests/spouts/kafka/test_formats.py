@@ -153,6 +153,17 @@ def test_tuples_need_none(kafka):
     ]
 
 
+def rows_of_both(spark, kafka, topic, config):
+    """The rows of the topic, by tuples and by columns."""
+    for spout in (KafkaSpout, KafkaBatchSpout):
+
+        class Records(Topology):
+            records = spout.spec(servers=kafka.bootstrap, subscribe=topic.name, config=config)
+
+        found = read(spark, Records).select("value.*", "offset").orderBy("offset").collect()
+        yield [row.asDict(recursive=True) for row in found]
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_all_types_become_sparks_columns(spark, kafka, registry):
@@ -176,15 +187,8 @@ def test_all_types_become_sparks_columns(spark, kafka, registry):
     )
     config = {"value.format": "avro", "value.schema": ddl, **registry.options}
 
-    class Tuples(Topology):
-        records = KafkaSpout.spec(servers=kafka.bootstrap, subscribe=topic.name, config=config)
-
-    class Columns(Topology):
-        records = KafkaBatchSpout.spec(servers=kafka.bootstrap, subscribe=topic.name, config=config)
-
-    for topology in (Tuples, Columns):
-        rows = read(spark, topology).select("value.*", "offset").orderBy("offset").collect()
-        assert [row.asDict(recursive=True) for row in rows] == [
+    for rows in rows_of_both(spark, kafka, topic, config):
+        assert rows == [
             {**written, "at": at.astimezone().replace(tzinfo=None), "offset": 0},
             {**dict.fromkeys(written), "offset": 1},
         ]
@@ -209,15 +213,8 @@ def test_messages_become_sparks_columns(spark, kafka, registry):
     ddl = ddl_of(type_of(message.DESCRIPTOR))
     config = {"value.format": "protobuf", "value.schema": ddl, **registry.options}
 
-    class Tuples(Topology):
-        records = KafkaSpout.spec(servers=kafka.bootstrap, subscribe=topic.name, config=config)
-
-    class Columns(Topology):
-        records = KafkaBatchSpout.spec(servers=kafka.bootstrap, subscribe=topic.name, config=config)
-
-    for topology in (Tuples, Columns):
-        rows = read(spark, topology).select("value.*", "offset").orderBy("offset").collect()
-        assert [row.asDict(recursive=True) for row in rows] == [
+    for rows in rows_of_both(spark, kafka, topic, config):
+        assert rows == [
             {
                 "id": 2**32 - 1, "big": decimal.Decimal(2**64 - 1), "tags": ["a"], "counts": {"n": 3}, "size": "L",
                 "at": at.astimezone().replace(tzinfo=None), "took": datetime.timedelta(1, 1, 1), "data": b"\0",
