@@ -1,4 +1,4 @@
-"""The object that ``Bolt.limit`` returns: a call of a service within a rate limit."""
+"""The object that ``Component.limit`` returns: a call of a service within a rate limit."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ _EXPIRED = "the call took longer than topology.async.request.timeout.secs"
 
 
 class Limit:
-    """Around one call of a service, made by ``Bolt.limit``: ``async with`` in an ``AsyncBolt``, ``with`` in others.
+    """Wraps one call of a service; made by ``Component.limit``: ``async with`` in an ``AsyncBolt``, ``with`` elsewhere.
 
     Entering waits for a permit. The way the block exits tells the circuit breaker whether the service is healthy: an
     exception says that it is not, unless it is ``RetryLater`` or ``Hopeless``, or ``topology.retry.on`` calls it

@@ -17,15 +17,21 @@ def values_of(row: Any, fields: Sequence[str]) -> Any:
     return [row.get(name) for name in fields] if isinstance(row, Mapping) else row
 
 
+def poll_seconds_of(spout: Any) -> float:
+    """Seconds between two questions to its source: of ``spout.poll.seconds``, otherwise its own."""
+    options = spout._pystorm_options
+    wished: float | None = None if options is None else options.spout_poll_seconds
+    own: float = spout.poll_seconds
+    return own if wished is None else wished
+
+
 class PolledRows:
     """The rows of one such spout, which has a ``clock`` and ``poll_seconds``."""
 
     def __init__(self, spout: Any):
         self._spout = spout
         self._now = spout.clock.monotonic
-        options = spout._pystorm_options
-        wished = None if options is None else options.spout_poll_seconds
-        self._poll_seconds: float = spout.poll_seconds if wished is None else wished
+        self._poll_seconds = poll_seconds_of(spout)
         # From the instance: the config may have set them in a ready-made spout.
         self._fields = fields_of(spout)
 

@@ -24,7 +24,7 @@ import msgspec
 from pystorm_source.api.cursor_page import first_cursor_of, page_of, partitions_of
 from pystorm_source.api.cursor_spout import CursorSpout
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
-from pystorm_source.api.polled_rows import fields_of, values_of
+from pystorm_source.api.polled_rows import fields_of, poll_seconds_of, values_of
 from pystorm_source.errors import CheckpointError, DataLossError, given
 from pystorm_source.options import Options, parse
 
@@ -103,8 +103,7 @@ class ReplayedCursors(PartitionedSpout):
         self.exit_on_exception = spout.exit_on_exception
         self._fields = fields_of(spout)
         self._fails = parse(ReplayOptions, conf).fail_on_data_loss
-        wished = None if self._pystorm_options is None else self._pystorm_options.spout_poll_seconds
-        self._poll_seconds: float = spout.poll_seconds if wished is None else wished
+        self._poll_seconds = poll_seconds_of(spout)
         self._now = spout.clock.monotonic
         self._firsts: dict[str, Any] = {}  # partition → its first cursor, which may be the time of the first look
         self._ahead: dict[str, tuple[int, str, Segment]] = {}  # the number and end that it follows

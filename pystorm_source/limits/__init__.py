@@ -2,7 +2,7 @@
 
 ::
 
-    Bolt.limit("api") ─▶ Permits ──asks for a lease──▶ Lessor ─▶ LimitState ─▶ PermitSchedule: which times are free
+    self.limit("api") ─▶ Permits ──asks for a lease──▶ Lessor ─▶ LimitState ─▶ PermitSchedule: which times are free
       waits for its time   │ ◀──times of permits──────    │          │
       and makes the call   └──────how calls ended───────▶ │          └──────▶ CircuitBreaker: whether calls are of use
 

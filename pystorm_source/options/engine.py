@@ -346,7 +346,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         dict[str, Any] | str,
         Meta(
             description='How often all tasks together may call a service, as JSON: {"api": "100/s", "mail": '
-            '"500/10s"}, per s, m, h or d. Bolts take permits with Bolt.limit(name).'
+            '"500/10s"}, per s, m, h or d. Bolts and spouts take permits with self.limit(name).'
         ),
     ] = msgspec.field(name="topology.rate.limit", default="")
     bolt_limits: Annotated[

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from pystorm_source.channel.leases.task_lessor import LeasePlace, runner_at
-from pystorm_source.channel.reports.endpoint import LOOPBACK, ReportEndpoint
+from pystorm_source.channel.reports.endpoint import LOOPBACK, ReportEndpoint, Runner
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import OptionError, given
 from pystorm_source.limits.permits import Permits
@@ -24,18 +24,21 @@ class DriverPermits:
     def permits(self, name: str) -> Permits:
         """As ``WorkerLimits.permits``. Raises WorldError if this process does not listen, OptionError if permits are
         divided among tasks."""
-        options, runner = self._options, None
-        if name in options.limits and not options.rate_limit_redis:
-            if options.rate_limit_tasks is not None:
-                raise OptionError(
-                    f"limit({name!r}): topology.rate.limit.tasks divides permits among tasks, which leaves none to a "
-                    "spout's calls on the driver, such as snapshot(): leave the option out, or let a Redis give "
-                    f"permits (topology.rate.limit.redis). Given: topology.rate.limit.tasks="
-                    f"{given(options.rate_limit_tasks)}",
-                    code="PYSTORM_OPTIONS_CONFLICT",
-                )
-            endpoint = self._endpoint()
-            runner = runner_at(endpoint, None if endpoint is None else endpoint.runner(LOOPBACK))
-        if name in options.limits:
-            self._limits.lease_at(LeasePlace(self._run, runner))
+        if name in self._options.limits:
+            self._limits.lease_at(LeasePlace(self._run, self._runner(name)))
         return self._limits.permits(name)
+
+    def _runner(self, name: str) -> Runner | None:
+        """This process as its tasks know it; None if a Redis gives permits."""
+        if self._options.rate_limit_redis:
+            return None
+        tasks = self._options.rate_limit_tasks
+        if tasks is not None:
+            raise OptionError(
+                f"limit({name!r}): topology.rate.limit.tasks divides permits among tasks, which leaves none to a "
+                "spout's calls on the driver, such as snapshot(): leave the option out, or let a Redis give permits "
+                f"(topology.rate.limit.redis). Given: topology.rate.limit.tasks={given(tasks)}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
+        endpoint = self._endpoint()
+        return runner_at(endpoint, None if endpoint is None else endpoint.runner(LOOPBACK))
