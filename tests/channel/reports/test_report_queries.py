@@ -1,17 +1,12 @@
 """Reports of real tasks in real queries, and queries whose reports go nowhere."""
 
 import json
-import os
 import random
 import socket
-import subprocess
-import sys
 import threading
 from collections import Counter, deque
 from contextlib import closing, suppress
-from pathlib import Path
 
-import pyspark
 import pytest
 
 from pystorm_source.channel.reports.protocol import FrameRefused
@@ -21,8 +16,6 @@ from tests.source.queries import Query
 from tests.source.spy import SpySource, reports_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
-
-CLUSTER_JOB = Path(__file__).parent / "report_job.py"
 
 
 @pytest.fixture
@@ -165,25 +158,3 @@ class Attack:
                     caller.write(random.randbytes(1000))
                 if self.calls % 3 == 1:
                     caller.send(body(spout="forged"))
-
-
-@pytest.mark.campaign  # three more JVMs
-def test_reports_come_from_executors(world, tmp_path):
-    """Only the job names the master, so the driver listens at all addresses, and tasks find it by Spark's name.
-
-    tests/e2e/test_spark_submit.py names it on the command line.
-    """
-    world.put(a=4000, b=4000)
-    home, master = Path(pyspark.__file__).parent, "local-cluster[2,1,1024]"
-    job = [str(CLUSTER_JOB), str(world.folder), str(tmp_path), master]
-    done = subprocess.run(
-        [str(home / "bin" / "spark-submit"), "--conf", "spark.driver.bindAddress=127.0.0.1", *job],
-        env={**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=170,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    found = reported(world, 8)
-    assert sum(each["offsets"] for each in found) == 8000
-    assert len({each["batch"] for each in found}) == 4

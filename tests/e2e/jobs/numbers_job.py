@@ -1,9 +1,8 @@
 """A job as a user would submit it: numbers in, doubled numbers out, a checkpoint, a Parquet sink.
 
-numbers_job.py WORK [TOTAL [PER_TRIGGER]]
+numbers_job.py WORK [TOTAL [PER_TRIGGER [MASTER]]]
 """
 
-import os
 import sys
 
 from pyspark.sql import SparkSession
@@ -49,11 +48,8 @@ class Doubled(Topology):
     doubled = Double.spec(inputs=[numbers], par=2)
 
 
-def main(work: str, total: str = "3000", per_trigger: str = "1000") -> None:
-    builder = SparkSession.builder.appName("numbers").config("spark.ui.enabled", "false")
-    if "spark.master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", "") and not os.environ.get("SUBMITTED"):
-        builder = builder.master("local[2,3]")
-    spark = builder.getOrCreate()
+def main(work: str, total: str = "3000", per_trigger: str = "1000", master: str = "local[2,3]") -> None:
+    spark = SparkSession.builder.master(master).appName("numbers").config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     Doubled.config = {"total": int(total)}
     # The test counts micro-batches: they are of one size, however slow the machine.
