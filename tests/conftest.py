@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hypothesis import settings
 
 from pystorm_source.spark.worker_python import quick_python
 from testbed.spark_classes import checkpoint_files, submit_options
+from testbed.warm_runners import warm_runners
 from tests.side_by_side import (  # noqa: F401
     pytest_collection_finish,
     pytest_collection_modifyitems,
@@ -86,14 +88,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
     )
-    with pytest.MonkeyPatch.context() as patch:
-        # That of the JVM, and of the daemons that it starts.
-        patch.setenv("PYTHONPATH", f"{WARM_DAEMONS}{os.pathsep}{os.environ['PYTHONPATH']}")
-        session = builder.getOrCreate()
-    if not connect:
-        session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    # That of the JVM, and of the processes that it starts.
+    environment = {"PYTHONPATH": f"{WARM_DAEMONS}{os.pathsep}{os.environ['PYTHONPATH']}"}
+    with tempfile.TemporaryDirectory() as short, warm_runners(Path(short), os.environ | environment) as more:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in (environment | more).items():
+                patch.setenv(name, value)
+            session = builder.getOrCreate()
+        if not connect:
+            session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()
 
 
 @pytest.fixture(scope="session")
