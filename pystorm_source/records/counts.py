@@ -50,16 +50,16 @@ class Counts(Record, frozen=True, kw_only=True):
     Attributes:
         executed (int): calls of ``next_tuple`` that emitted, ended the range or raised; calls of ``next_batch`` and
             ``process``; for ``process_batch`` of an ``ArrowBolt``, the rows that it got
-        emitted (int): on all streams; a batch counts as its rows, here and below; the ``Input`` of a sink also emits
-            the dead letters of its folder
+        emitted (int): on all streams; a batch counts as its rows, here and below. In a sink with
+            ``topology.dead.letter.path``, ``Input`` also emits the dead letters
         transferred (int): one emit counts once per receiver
         acked (int): if an ``ArrowBolt`` fails some rows of a batch with ``fail(batch, rows=mask)``, the others count as
-            acked now, and again after they were emitted again
-        retries (int): by the engine, or by a ``ReliableSpout`` (spouts)
+            acked now, and again after the retry
+        retries (int): by the engine, or by a ``ReliableSpout``; spouts only
         timed_out (int): by ``topology.message.timeout.secs`` for a spout, by ``topology.async.request.timeout.secs``
             for an ``AsyncBolt``
-        dead_letters (int): including records that cannot be decoded (spouts)
-        dropped (int): by ``topology.dead.letter=drop``, or because their stream is not read (spouts)
+        dead_letters (int): including records that cannot be decoded; spouts only
+        dropped (int): by ``topology.dead.letter=drop``, or because their stream is not read; spouts only
         errors (int): that did not end the run, or that a component reported by ``raise_exception``; in a progress
             record, also the one that ended an attempt
         ended_requests (int): calls of ``process``, and of ``process_tick`` if it is async, including those that timed
@@ -122,18 +122,19 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
     """The counts of one task, or of all tasks of a component in a worker.
 
     Attributes:
-        refused (int): by ``Hopeless``, or ``never`` in ``topology.retry.on`` (spouts); admission control ignores them
+        refused (int): because of ``Hopeless``, or ``never`` in ``topology.retry.on``; spouts only. Admission
+            control ignores them
         queue_high_mark (int): for a component: the largest of its tasks
         pending_high_mark (int): trees of a spout at the end of its turns, requests of an ``AsyncBolt``; for a
             component: the largest of its tasks
-        pending_emits_high_mark (int): what one call emitted beyond the queue; for a component: the largest of its tasks
+        pending_emits_high_mark (int): for a component: the largest of its tasks
         tuples_published (int): under ``threads``, a tuple for all tasks of a bolt counts once
         request_limit (int): ``topology.async.max.pending``, or what ``adaptive`` has found
         busy_seconds (float): calls, ticks, verdicts, publishing; for a bolt with ``processes=``, the time of its
             processes, and the time to send tuples there and to take back results
         process_seconds (float): 0.0 for a bolt without ``processes=``
         away_high_mark (int): tuples without a verdict yet; for a component: the largest of its tasks
-        unread_high_mark (int): tuples that reach the process after its task stops sending. Never more than
+        unread_high_mark (int): the bolt still gets so many after its task stops sending. Never more than
             ``topology.executor.receive.buffer.size``
     """
 
