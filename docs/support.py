@@ -24,7 +24,8 @@ HOW = {
 HEAD = """# What it runs on
 
 Look up whether your Python, Spark and platform are covered, and how each was tested.
-Printed by `python docs/support.py --write` of `docs/support.yaml`; a test compares the gates with `.ci/run`.
+`python docs/support.py --write` prints this page from `docs/support.yaml`. A *gate* is one check of `.ci/run`; a test
+compares their names.
 
 | tested | means |
 |---|---|
@@ -32,7 +33,7 @@ Printed by `python docs/support.py --write` of `docs/support.yaml`; a test compa
 | run by hand | tests ran on it once, when this was written; `.ci/run` does not repeat them |
 | compiled only | the compiler accepts it; nothing was run on it |
 | workflow written, not run yet | `.github/workflows` builds and tries it on such a machine; it has not run yet |
-| read only | it follows from documents; it was not tried |
+| read only | concluded from its documentation; not tried |
 | does not run | known not to work |
 """
 

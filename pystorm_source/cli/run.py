@@ -50,12 +50,14 @@ def run(
     together: Annotated[
         bool, typer.Option("--together", help="Run all spouts in one worker, as Storm does but Spark does not.")
     ] = False,
-    rows: Annotated[int, typer.Option("--rows", min=0, help="Print up to this many rows of each open stream.")] = 0,
+    rows: Annotated[
+        int, typer.Option("--rows", min=0, help="Print up to this many rows of each stream without a subscriber.")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print only one JSON object, at the end.")] = False,
 ) -> None:
     """Run a topology here, without Spark, and show what each component does.
 
-    It ends when all finite spouts are read, when --once or --for says so, on Ctrl-C (exit status 130), or when a
+    It ends when all bounded spouts are read, when --once or --for says so, on Ctrl-C (exit status 130), or when a
     component fails (exit status 1).
     """
     clock = SystemClock()
@@ -128,7 +130,7 @@ def follow(
     round_seconds: float = 1.0,
     poll_seconds: float = 0.2,
 ) -> str:
-    """Blocking, until the clock reads ``end`` or all input of finite spouts is read; with ``once``, until no spout has
+    """Blocking, until the clock reads ``end`` or all input of bounded spouts is read; with ``once``, until no spout has
     input left. Returns why it ended.
 
     Polls spouts without offsets for ``round_seconds`` at a time, sizes ranges so that a micro-batch takes about as

@@ -40,7 +40,7 @@ def tune(
     seconds: Annotated[float, typer.Option("--seconds", min=LEAST_SECONDS, help="Total time of all trials.")] = 60.0,
     goal: Annotated[
         Literal["throughput", "latency"],
-        typer.Option("--goal", help="latency: lower it, but keep 0.9 of the throughput."),
+        typer.Option("--goal", help="throughput, or latency: the lowest that keeps 0.9 of the throughput."),
     ] = "throughput",
     records: Annotated[
         Path | None,
@@ -57,7 +57,9 @@ def tune(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw throughput against latency: .svg, .png or .pdf."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed for the order of trials within pairs.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Random seed for the order in which the trials of a pair run.")
+    ] = 0,
     environment: Environment = "",
 ) -> None:
     """Measure a topology; show what limits it, what to change, and what each change gains.

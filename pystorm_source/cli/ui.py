@@ -25,11 +25,11 @@ def ui(
     path: Annotated[
         Path | None,
         typer.Argument(
-            metavar="PATH", help="A record file, or a folder of them. Default: the files of running drivers."
+            metavar="[PATH]", help="A record file, or a folder of them. Default: the files of running drivers."
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen on. Other machines can reach any but loopback.")
+        str, typer.Option("--host", help="The address to listen on. Other machines reach any but a loopback one.")
     ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free port.")] = 0,
     output: Annotated[
