@@ -34,18 +34,19 @@ TABLE = """
 """
 
 
-def test_several_records_are_their_median_and_a_range(tmp_path, monkeypatch):
+def test_of_several_days_the_one_with_the_median_ratio_is_printed_and_the_range(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "RESULTS", tmp_path)
     (tmp_path / "core.jsonl").write_text('{"case": "const-null", "value": 12340000, "floor_ns": 100.0}\n')
     (tmp_path / "compiled.jsonl").write_text(
         "\n".join(
-            json.dumps({"case": "null", "value": 1e6 * value, "peer_value": 1e7, "ratio": value / 10})
-            for value in (31, 24, 18)
+            json.dumps({"case": "null", "value": 1e6 * value, "peer_value": 1e6 * peer, "ratio": value / peer})
+            for value, peer in ((31, 10), (24, 10), (18, 5), (16, 4), (40, 20))
         )
     )
     once = with_figures(TABLE)
     assert "| constant spout → null bolt | 12.3 million | 10.0 million |" in once
-    assert "| constant spout → null bolt | 24 million | 10.0 million | 2.40 (1.80 to 3.10) |" in once
+    row = "| constant spout → null bolt | 31 million | 10.0 million | 3.10 (2.00 to 4.00) |"
+    assert row in once, "all of one day: 24 and 10 would be the medians of the columns"
     assert with_figures(once) == once
 
 
