@@ -14,8 +14,9 @@ def price(value):
     return dict(zip(FIELDS, row, strict=True)) if row else None
 
 
-def worker(servers, topic, out):
-    app = Application(servers, consumer_group=out, auto_offset_reset="earliest", loglevel="WARNING")
+def worker(servers, topic, out, states):
+    group = out.replace("/", "-")  # a part of the path of its states
+    app = Application(servers, consumer_group=group, auto_offset_reset="earliest", loglevel="WARNING", state_dir=states)
     frame = app.dataframe(app.topic(topic, value_deserializer="bytes"))
     frame = frame.apply(price).filter(lambda row: row is not None)
     frame.sink(LocalFileSink(directory=out, format="parquet"))
@@ -23,4 +24,5 @@ def worker(servers, topic, out):
 
 
 def run(servers, topic, out, work, step):
-    in_workers(worker, *[(servers, topic, out)] * 2)
+    # Each has a folder of states of its own: both would make the same one at once.
+    in_workers(worker, *((servers, topic, out, f"{work}/{number}") for number in range(2)))
