@@ -8,7 +8,7 @@ from operator import itemgetter
 import pyarrow as pa
 
 from cython_core.executors.spout_executor import SpoutExecutor
-from pystorm_source.worker.json_text import json_text
+from pystorm_source.types.json_text import json_text
 
 
 class KeyColumns:

@@ -18,9 +18,9 @@ from cython_core.routing.failure_kinds import Hopeless, RetryLater
 from pystorm_source.clock import Clock
 from pystorm_source.errors.user_frames import shown
 from pystorm_source.options import EngineOptions
+from pystorm_source.types.json_text import json_text
 from pystorm_source.worker.failure import Blame, Failed, GivenUp, described, failed, shortened
 from pystorm_source.worker.failure_rules import FailureRules
-from pystorm_source.worker.json_text import json_text
 
 LONGEST_BACKOFF_MILLIS = 60_000
 JITTER = 0.2

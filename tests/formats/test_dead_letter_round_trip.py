@@ -16,7 +16,7 @@ from pystorm_source.formats.dead_letter_lines import letter_values
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.values import as_float32
 from pystorm_source.types.arrow import field_type
-from pystorm_source.worker.json_text import json_text
+from pystorm_source.types.json_text import json_text
 
 FLOATS = st.floats(width=32)
 KEYS = {

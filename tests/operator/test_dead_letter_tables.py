@@ -10,7 +10,7 @@ import pytest
 from pystorm_source import Bolt, Hopeless, Input, Topology, apply, dead_letters, read, redrive_rows, register
 from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError
 from pystorm_source.spouts import MemorySpout
-from pystorm_source.worker.json_text import json_text
+from pystorm_source.types.json_text import json_text
 
 PATH = "topology.dead.letter.path"
 LETTERS = "component string, reason string, attempts int, partition string, offset bigint, values string, "

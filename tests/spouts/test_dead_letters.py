@@ -10,7 +10,7 @@ from pystorm_source import Bolt, Hopeless, Topology
 from pystorm_source.errors import OptionError, TupleFailed
 from pystorm_source.spouts import DeadLetterSpout, MemorySpout
 from pystorm_source.testing import run_topology
-from pystorm_source.worker.json_text import json_text
+from pystorm_source.types.json_text import json_text
 
 FIELDS = ["id long", "item string"]
 

@@ -23,6 +23,11 @@ def json_text(values: Iterable[Any]) -> str:
     return json.dumps([_plain(value, DEEPEST) for value in values])
 
 
+def plain(value: Any) -> Any:
+    """The value as ``json_text`` writes it, in what JSON has: None, bool, int, float, str, list, dict. Never raises."""
+    return _plain(value, DEEPEST)
+
+
 def _plain(value: Any, deep: int) -> Any:
     try:
         return _converted(value, deep)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystorm_source.worker.json_text import json_text
+from pystorm_source.types.json_text import json_text
 
 pytestmark = pytest.mark.inline  # nothing here is scheduled
 
