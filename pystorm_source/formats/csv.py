@@ -3,7 +3,7 @@
 import csv
 import datetime
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -155,7 +155,7 @@ class Csv(LineFormat):
         self.schema = None if self._reader is None else columns
         self._header = header
         self._delimiter = delimiter
-        self._null = null
+        self.null = null
         self._decoder = decoder
         self._faults = faults
         self._spaces = delimiter.isspace()
@@ -167,29 +167,34 @@ class Csv(LineFormat):
         self._faults.path = path
         if not self._header:
             return
+        columns = self.header_of(path, first_line, self._fields)
+        self._width = len(columns)
+        self._positions = [columns.index(field) for field in self._fields]
+
+    def header_of(self, path: str, first_line: bytes, needed: Sequence[str]) -> list[str]:
+        """The columns that a header names. Raises SchemaError if it lacks a needed one."""
         line = first_line.rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
         try:
-            columns = [column.strip() for column in self._record(line)]
+            columns = [column.strip() for column in self.record(line)]
         except Malformed as error:
             raise SchemaError(
                 f"the header of {path!r} cannot be read: {error}. Given: {line[:200]!r}",
                 code="PYSTORM_MALFORMED_RECORD",
             ) from None
-        lacking = [field for field in self._fields if field not in columns]
+        lacking = [field for field in needed if field not in columns]
         if lacking:
             raise SchemaError(
                 f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields, or set "
                 f"files.header=false to take columns by position. Given: {columns!r}",
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
-        self._width = len(columns)
-        self._positions = [columns.index(field) for field in self._fields]
+        return columns
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
         """Converts all lines of a block column by column; if one of them is odd, line by line."""
         body = without_newline(data)
         if offset > 0 or fixed or not body.startswith(b"\xef\xbb\xbf"):
-            columns = self._columns(body)
+            columns = self.columns(body)
             if columns is not None:
                 return zip(zip(*columns, strict=True), line_offsets(body.split(b"\n"), offset, fixed), strict=False)
         return one_by_one(data, offset, fixed, self._values, self._faults)
@@ -198,7 +203,7 @@ class Csv(LineFormat):
         text = self._decoder.utf8(without_newline(data))
         return None if self._reader is None or text is None else self._reader.read(text, self._width, self._positions)
 
-    def _columns(self, body: bytes) -> list[list[Any]] | None:
+    def columns(self, body: bytes) -> list[list[Any]] | None:
         """The fields' values in all lines; None unless every line is a valid record."""
         try:
             text = self._decoder.decode_lines(body)
@@ -219,10 +224,10 @@ class Csv(LineFormat):
                 self._positions, self._converters, self._bounds, self._nullable, strict=True
             ):
                 column = by_position[position]
-                if self._null in column:
+                if self.null in column:
                     if not may_lack:
                         return None
-                    columns.append([None if x == self._null else convert(x) if convert else x for x in column])
+                    columns.append([None if x == self.null else convert(x) if convert else x for x in column])
                 elif bounds and "_" not in text:
                     numbers = list(map(int, column))
                     if min(numbers) < bounds[0] or max(numbers) > bounds[1]:
@@ -234,7 +239,8 @@ class Csv(LineFormat):
         except (Malformed, ValueError, csv.Error):
             return None
 
-    def _record(self, line: bytes) -> list[str]:
+    def record(self, line: bytes) -> list[str]:
+        """The values of a line, as text. Raises Malformed."""
         text = self._decoder.decode(line)
         if '"' not in text:
             return text.split(self._delimiter)
@@ -244,22 +250,19 @@ class Csv(LineFormat):
             raise Malformed(f"{error}; a quoted value does not go on in the next line") from None
 
     def _values(self, line: bytes) -> tuple[Any, ...]:
-        record = self._record(line)
+        record = self.record(line)
         if len(record) != self._width:
             raise Malformed(f"{len(record)} values instead of {self._width}")
-        values: list[Any] = []
-        for index, position in enumerate(self._positions):
-            text = record[position]
-            convert = self._converters[index]
-            if text == self._null:
-                if not self._nullable[index]:
-                    raise Malformed(f"field {self._fields[index]!r}: it may not be null, and {text!r} stands for that")
-                values.append(None)
-            elif convert is None:
-                values.append(text)
-            else:
-                try:
-                    values.append(convert(text))
-                except (Malformed, ValueError) as error:
-                    raise Malformed(f"field {self._fields[index]!r}: {error}") from None
-        return tuple(values)
+        return tuple(self.value(index, record[position]) for index, position in enumerate(self._positions))
+
+    def value(self, index: int, text: str) -> Any:
+        """The value of a field. Raises Malformed if the text does not fit it."""
+        if text == self.null:
+            if not self._nullable[index]:
+                raise Malformed(f"field {self._fields[index]!r}: it may not be null, and {text!r} stands for that")
+            return None
+        convert = self._converters[index]
+        try:
+            return text if convert is None else convert(text)
+        except (Malformed, ValueError) as error:
+            raise Malformed(f"field {self._fields[index]!r}: {error}") from None

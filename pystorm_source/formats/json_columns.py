@@ -35,23 +35,27 @@ def is_for_columns(type: pa.DataType) -> bool:
 
 
 class JsonColumns:
-    """``JsonColumns(schema)``: reads objects; the schema's fields become columns.
+    """``JsonColumns(schema, closed, outer_closed)``: reads objects; the schema's fields become columns.
+
+    ``closed``: if objects inside of these objects have other keys, they must be read one by one; ``outer_closed``: if
+    these objects have.
 
     ``of`` returns None if a type of the schema must be read value by value.
     """
 
-    def __init__(self, schema: pa.Schema):
+    def __init__(self, schema: pa.Schema, closed: bool, outer_closed: bool):
         self.schema = schema
         self._asked = [read_as(field.type) for field in schema]
-        kind = struct_of([field.with_type(type) for field, type in zip(schema, self._asked, strict=True)], count())
+        asked = [field.with_type(type) for field, type in zip(schema, self._asked, strict=True)]
+        kind = struct_of(asked, count(), closed=closed, outer_closed=outer_closed)
         self._decode = msgspec.json.Decoder(kind).decode_lines
         # With the attribute's name in the code: attrgetter takes three times as long.
         self._values_of = [eval(f"lambda rows: [row.f{index} for row in rows]") for index in range(len(schema))]
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> "JsonColumns | None":
+    def of(cls, schema: pa.Schema, closed: bool = False, outer_closed: bool = False) -> "JsonColumns | None":
         alike = 0 < len(set(schema.names)) == len(schema) and all(is_for_columns(field.type) for field in schema)
-        return cls(schema) if alike else None
+        return cls(schema, closed, outer_closed) if alike else None
 
     def read(self, text: bytes) -> pa.RecordBatch | None:
         """The objects of complete lines, one each. None if the lines must be read one by one."""

@@ -18,27 +18,27 @@ KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time,
 """Types that ``msgspec.to_builtins`` leaves unchanged when it turns structs into dicts."""
 
 
-def kind_or_null(type: pa.DataType, numbers: "count[int]", words: bool = False) -> Any:
+def kind_or_null(type: pa.DataType, numbers: "count[int]", words: bool = False, closed: bool = False) -> Any:
     """As ``kind_of``, for a value that may be null."""
-    return None if types.is_null(type) else kind_of(type, numbers, words) | None
+    return None if types.is_null(type) else kind_of(type, numbers, words, closed) | None
 
 
-def kind_of(type: pa.DataType, numbers: "count[int]", words: bool = False) -> Any:
+def kind_of(type: pa.DataType, numbers: "count[int]", words: bool = False, closed: bool = False) -> Any:
     """The type that msgspec checks values of this type against; ``numbers`` gives structs different names. ``words``:
     floats that JSON lacks may be words ("NaN", "Infinity", "-Infinity"), and keys of maps and time spans are text,
-    which ``form_of`` reads. Raises TypeError."""
+    which ``form_of`` reads. ``closed``: undeclared keys of objects are refused, not ignored. Raises TypeError."""
     if words and types.is_duration(type):
         return str
     if words and types.is_floating(type):
         return float | Literal["NaN", "Infinity", "-Infinity"]
     if types.is_struct(type):
-        return struct_of(list(type), numbers, words)
+        return struct_of(list(type), numbers, words, closed)
     if types.is_list(type):
-        return GenericAlias(list, (kind_or_null(type.value_type, numbers, words),))
+        return GenericAlias(list, (kind_or_null(type.value_type, numbers, words, closed),))
     if types.is_map(type):
         if types.is_nested(type.key_type):
             raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
-        key, item = kind_of(type.key_type, numbers), kind_or_null(type.item_type, numbers, words)
+        key, item = kind_of(type.key_type, numbers), kind_or_null(type.item_type, numbers, words, closed)
         key = str if words else key
         return GenericAlias(dict, (key, item))
     if types.is_integer(type):
@@ -65,14 +65,23 @@ _KINDS: dict[pa.DataType, Any] = {
 }
 
 
-def struct_of(fields: Sequence[pa.Field], numbers: "count[int]", words: bool = False) -> Any:
-    """The class of objects with these fields; its attributes are ``f0``, ``f1``, …."""
+def struct_of(
+    fields: Sequence[pa.Field],
+    numbers: "count[int]",
+    words: bool = False,
+    closed: bool = False,
+    outer_closed: bool | None = None,
+) -> Any:
+    """The class of objects with these fields; its attributes are ``f0``, ``f1``, …. ``closed``: as in ``kind_of``, for
+    objects inside; ``outer_closed``: for the object itself, if that differs."""
+    outer_closed = closed if outer_closed is None else outer_closed
     members: list[Any] = []
     for index, field in enumerate(fields):
         if field.nullable:
-            members.append((f"f{index}", kind_or_null(field.type, numbers, words), None))
+            members.append((f"f{index}", kind_or_null(field.type, numbers, words, closed), None))
         else:
-            members.append((f"f{index}", kind_of(field.type, numbers, words)))
+            members.append((f"f{index}", kind_of(field.type, numbers, words, closed)))
     renamed = {f"f{index}": field.name for index, field in enumerate(fields)}
     # gc: a tree of JSON has no cycles, and the collector would traverse every block that is read.
-    return msgspec.defstruct(f"Struct{next(numbers)}", members, rename=renamed, kw_only=True, gc=False)
+    name = f"Struct{next(numbers)}"
+    return msgspec.defstruct(name, members, rename=renamed, kw_only=True, gc=False, forbid_unknown_fields=outer_closed)

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 from pyarrow import types
 
-from pystorm_source.formats.json_kinds import kind_of
+from pystorm_source.formats.json_kinds import KEPT, kind_of
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.types.families import exact_decimal, integer_bounds
 
@@ -52,6 +52,18 @@ def form_of(type: pa.DataType, whole: bool, words: bool = False) -> Form | None:
     if not whole and types.is_string(type):
         return _text
     return None
+
+
+def decoded_form_of(type: pa.DataType, words: bool = False) -> Form | None:
+    """The form for what msgspec decodes as ``kind_of`` says: its structs are objects, which become dicts."""
+    form = form_of(type, whole=True, words=words)
+    if not types.is_nested(type):
+        return form
+    return lambda value: (form or _same)(msgspec.to_builtins(value, builtin_types=KEPT))
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _struct(type: pa.StructType, whole: bool, words: bool) -> Form | None:

@@ -149,6 +149,7 @@ ReadOptions = TypedDict(
         "redis.start": str | None,
         "redis.streams": str | None,
         "redis.url": str | None,
+        "rescuedDataColumn": str | None,
         "rowsPerSecond": int | None,
         "socket.connect.timeout.millis": int | None,
         "socket.encoding": str | None,

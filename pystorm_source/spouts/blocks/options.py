@@ -1,19 +1,23 @@
 """Options of formats, which spouts of files and of objects have."""
 
 import codecs
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
+from pystorm_source.formats.rescued import RescuedColumn, is_rescued
 from pystorm_source.options import Options
 
 
 class FormatOptions(Options, frozen=True, kw_only=True):
     """How the content of files or objects is read. Spouts of both have these keys."""
 
-    further: ClassVar[tuple[str, ...]] = ("files.encoding.errors", "files.delimiter", "files.null")
+    further: ClassVar[tuple[str, ...]] = (
+        *("files.encoding.errors", "files.delimiter", "files.null", "rescuedDataColumn"),
+    )
 
     encoding: Annotated[str, Meta(description="Text encoding, in which a line must end with byte 0x0A.")] = (
         msgspec.field(name="files.encoding", default="utf-8")
@@ -42,6 +46,7 @@ class FormatOptions(Options, frozen=True, kw_only=True):
     null: Annotated[str, Meta(description="For csv: text that means null.")] = msgspec.field(
         name="files.null", default=""
     )
+    rescued: RescuedColumn = msgspec.field(name="rescuedDataColumn", default="")
     fail_on_data_loss: Annotated[
         bool,
         Meta(description="true: lost data fails the query. false: the loss is logged, and the query continues."),
@@ -59,3 +64,13 @@ class FormatOptions(Options, frozen=True, kw_only=True):
                 f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
+
+    def rescues(self, format: str, fields: Sequence[str], types: Sequence[str | None]) -> bool:
+        """Whether the last field gets what does not fit the others. Raises OptionError if it cannot."""
+        if self.rescued and format == "lines":
+            raise OptionError(
+                "option 'rescuedDataColumn' is for formats with columns, and any text fits format 'lines': leave the "
+                f"option out. Given: {self.rescued!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
+        return is_rescued(self.rescued, fields, types)

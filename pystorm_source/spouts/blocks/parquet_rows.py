@@ -13,6 +13,8 @@ from cython_core.arrow.lossless_cast import conform_array
 from cython_core.arrow.value_converter import Misfit
 from pystorm_source.errors import SchemaError
 from pystorm_source.formats.lines import SHOWN, Faults, Pairs
+from pystorm_source.formats.rescued import rescued_text
+from pystorm_source.spouts.blocks.arrow_rescue import fitting, values_of
 from pystorm_source.types.arrow import ddl_of, field_type, nullable, schema_of
 
 if TYPE_CHECKING:
@@ -40,16 +42,23 @@ class Field(NamedTuple):
 
 
 class ParquetRows:
-    """``ParquetRows(fields, types, faults)``. Fields are columns of the file, by name; others are not read.
+    """``ParquetRows(fields, types, faults, rescues)``. Fields are columns of the file, by name; others are not read.
 
     Values are converted to the declared types if that loses nothing; INT96 is a timestamp in UTC. A directory
     ``field=value`` above the file gives a field that is no column. ``schema``, ``pairs`` and ``batch`` as in
     ``LineFormat``.
+
+    ``rescues``: the last field gets what does not fit the others, as JSON: columns without a field, and values that do
+    not fit, which are null in their field. A field without a column is null then, if it may be.
     """
 
-    def __init__(self, fields: Sequence[str], ddls: Sequence[str | None], faults: Faults):
+    def __init__(self, fields: Sequence[str], ddls: Sequence[str | None], faults: Faults, rescues: bool = False):
         self.schema = schema_of(fields, ddls)
+        self.rescues = rescues
+        self._names = list(fields)
         self._faults = faults
+        if rescues:
+            fields, ddls = fields[:-1], ddls[:-1]
         self._fields = [
             Field(name, None, True)
             if ddl is None
@@ -58,9 +67,9 @@ class ParquetRows:
         ]
 
     @property
-    def names(self) -> list[str]:
-        """Names of the fields."""
-        return [field.name for field in self._fields]
+    def fields(self) -> dict[str, Field]:
+        """The fields of the content, by name."""
+        return {field.name: field for field in self._fields}
 
     def begin(self, path: str, found: pa.Schema, instants: dict[str, pa.DataType], hint: str) -> list[str]:
         """Returns the columns to read from a file with this schema. ``instants``: see ``instants_of``; ``hint``: where
@@ -75,52 +84,84 @@ class ParquetRows:
             indices = found.get_all_field_indices(field.name)
             if len(indices) == 1:
                 columns.append(field.name)
-                _check(field, self._instants.get(field.name, found.field(indices[0]).type), path)
+                if not (self.rescues and field.nullable):
+                    _check(field, self._instants.get(field.name, found.field(indices[0]).type), path)
+            elif self.rescues and field.nullable and not indices and folder_value(field.name, hint) is None:
+                self._constants[field.name] = pa.scalar(None, field.type)
             else:
                 self._constants[field.name] = path_value(field, path, hint, found.names)
+        if self.rescues:
+            self._others = [name for name in dict.fromkeys(found.names) if name not in columns]
+            if len(self._others) + len(columns) < len(found.names):
+                raise SchemaError(
+                    f"{path!r} has several columns of one name, which cannot be rescued: leave rescuedDataColumn out, "
+                    f"or let files.malformed=skip leave such files out. Given: {found.names!r}",
+                    code="PYSTORM_SCHEMA_MISMATCH",
+                )
+            columns += self._others
         return columns
 
-    def blocks(self, batch: pa.RecordBatch, first: int) -> Iterator[pa.RecordBatch | MisfitRow]:
-        """The rows of a batch of the file; ``first``: the number of its first row in the row group."""
+    def blocks(
+        self, batch: pa.RecordBatch, first: int, rest: Sequence[dict[str, Any]] = ()
+    ) -> Iterator[pa.RecordBatch | MisfitRow]:
+        """The rows of a batch of the file; ``first``: the number of its first row in the row group. ``rest``: further
+        values to rescue, for each row."""
         try:
-            yield self._conformed(batch)
+            yield self._conformed(batch, rest)
         except Misfit as misfit:
             count = batch.num_rows
             if count > 1:
-                yield from self.blocks(batch.slice(0, count // 2), first)
-                yield from self.blocks(batch.slice(count // 2), first + count // 2)
+                half = count // 2
+                yield from self.blocks(batch.slice(0, half), first, rest[:half])
+                yield from self.blocks(batch.slice(half), first + half, rest[half:])
             else:
                 yield MisfitRow(first, str(misfit), _text_of(batch))
 
-    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if not self._fields:
+    def _conformed(self, batch: pa.RecordBatch, rest: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+        if not self._names:
             return batch.select([])  # which keeps the number of rows
         columns = []
+        rescued = {row: dict(each) for row, each in enumerate(rest) if each}
         for field in self._fields:
             constant = self._constants.get(field.name)
             if constant is not None:
                 columns.append(pa.repeat(constant, batch.num_rows))
                 continue
-            column = batch.column(field.name)
-            instant = self._instants.get(field.name)
-            if instant is not None and instant != column.type:
-                column = column.cast(instant)
-            if field.type is not None:
+            column = self._column(batch, field.name)
+            if self.rescues and field.nullable:
+                column, lost = fitting(column, field.type or column.type, _fitted)
+                for row, value in lost.items():
+                    rescued.setdefault(row, {})[field.name] = value
+            else:
                 try:
-                    column = conform_array(column, field.type, field.nullable)
+                    column = _fitted(column, field.type or column.type, field.nullable)
                 except Misfit as misfit:
-                    value = str(misfit.value)[:SHOWN]
-                    misfit.args = (f"field {field.name!r}: {value} of type {column.type} does not fit {_ddl(field)}",)
+                    reason = f"{str(misfit.value)[:SHOWN]} of type {column.type} does not fit {_ddl(field)}"
+                    said = misfit.reason if isinstance(misfit, _NoText) else reason
+                    misfit.args = (f"field {field.name!r}: {said}",)
                     raise
-            if _has_text(column.type) and not _is_ascii(column):
-                try:
-                    column = _valid_text(column)
-                except pa.ArrowInvalid as error:
-                    raise Misfit(None, column.type, f"field {field.name!r}: {error}") from None
             columns.append(column)
+        if self.rescues:
+            for name in self._others:
+                for row, value in values_of(self._column(batch, name)):
+                    rescued.setdefault(row, {})[name] = value
+            columns.append(self._rescued(rescued, batch.num_rows))
         if self.schema is not None:
             return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        return pa.RecordBatch.from_arrays(columns, names=[field.name for field in self._fields])
+        return pa.RecordBatch.from_arrays(columns, names=self._names)
+
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        """A column as the file means it."""
+        column, instant = batch.column(name), self._instants.get(name)
+        return column if instant is None or instant == column.type else column.cast(instant)
+
+    def _rescued(self, rest: Mapping[int, Mapping[str, Any]], count: int) -> pa.Array:
+        """The rescued column of ``count`` rows. ``rest``: by row."""
+        if not rest:
+            return pa.nulls(count, pa.string())
+        path = self._faults.path
+        texts = [rescued_text(rest[row], path) if row in rest else None for row in range(count)]
+        return pa.array(texts, pa.string())
 
     def batch(self, block: pa.RecordBatch | MisfitRow, offset: int, fixed: bool) -> pa.RecordBatch | None:
         return block if isinstance(block, pa.RecordBatch) else None
@@ -146,6 +187,21 @@ class ParquetRows:
             return
         for row in rows:
             yield row, offset
+
+
+class _NoText(Misfit):
+    """Text that is no UTF-8."""
+
+
+def _fitted(column: pa.Array, type: pa.DataType, nullable: bool = True) -> pa.Array:
+    """The column as that type. Raises Misfit."""
+    column = conform_array(column, type, nullable)
+    if _has_text(column.type) and not _is_ascii(column):
+        try:
+            return _valid_text(column)
+        except pa.ArrowInvalid as error:
+            raise _NoText(None, column.type, str(error)) from None
+    return column
 
 
 def _ddl(field: Field) -> str:
@@ -192,10 +248,15 @@ def _check(field: Field, type: pa.DataType, path: str) -> None:
         ) from None
 
 
-def path_value(field: Field, path: str, hint: str, columns: list[str]) -> pa.Scalar:
-    """Returns the value that a directory above the file gives a field, in Spark's form: ``day=2024-02-29/``."""
+def folder_value(name: str, hint: str) -> str | None:
+    """The text of a directory above the file that names the field, in Spark's form: ``day=2024-02-29/``."""
     folders = dict(part.split("=", 1) for part in hint.split("/")[:-1] if "=" in part)
-    text = next((value for name, value in folders.items() if unquote(name) == field.name), None)
+    return next((value for folder, value in folders.items() if unquote(folder) == name), None)
+
+
+def path_value(field: Field, path: str, hint: str, columns: list[str]) -> pa.Scalar:
+    """Returns the value that a directory above the file gives a field."""
+    text = folder_value(field.name, hint)
     if text is None or field.name in columns:  # more than one of them
         raise SchemaError(
             f"{path!r} has no column {field.name}, or several: name the fields as the file does; files.malformed=skip "

@@ -40,12 +40,16 @@ class BlocksSpout(EitherWaySpout):
         path: str | os.PathLike[str] | None,
         format: str | None,
         fields: list[str] | None,
+        rescued: str | None = None,
     ) -> ComponentSpec:
         """What ``spec`` returns."""
+        if fields is not None and rescued:
+            fields = [*fields, f"{rescued} string"]
         given = {
             "path": None if path is None else os.fspath(path),
             "format": format,
             "files.fields": None if fields is None else list(fields),
+            "rescuedDataColumn": rescued,
         }
         spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
         if fields is not None:

@@ -36,6 +36,12 @@ class DeadLetterOptions(FilesOptions, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         FilesOptions.__post_init__(self)
+        if self.rescued:
+            raise OptionError(
+                "option 'rescuedDataColumn' is not for a DeadLetterSpout, whose dead letters have just the declared "
+                f"values: leave it out. Given: {self.rescued!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
         unknown = sorted(set(self.about) - set(ABOUT))
         if unknown:
             raise OptionError(

@@ -9,11 +9,10 @@ from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, SchemaError, WorldError
-from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, TextDecoder
-from pystorm_source.formats.ndjson import NdJson
 from pystorm_source.spouts.blocks.parquet_rows import ParquetRows
 from pystorm_source.spouts.blocks.spout import BlocksSpout
+from pystorm_source.spouts.blocks.text_formats import text_format
 from pystorm_source.spouts.files.identity.catalog import FileCatalog
 from pystorm_source.spouts.files.identity.identity import FileIdentity
 from pystorm_source.spouts.files.listing.follower import FileFollower
@@ -70,6 +69,7 @@ class FilesSpout(BlocksSpout):
         path: str | os.PathLike[str] | None = None,
         format: str | None = None,
         fields: list[str] | None = None,
+        rescued: str | None = None,
     ) -> ComponentSpec:
         """This spout for a Topology; arguments win over the reader's options.
 
@@ -80,11 +80,13 @@ class FilesSpout(BlocksSpout):
             path (str | os.PathLike): directory, file or glob. Defaults to the reader's: ``.load("/var/log/app")``.
             format (str): lines, ndjson, csv or parquet. Defaults to lines.
             fields (list[str]): names and types, as in ``outputs``. Defaults to ``["line string"]``, for lines.
+            rescued (str): adds a string field of this name, such as ``"_rescued_data"``, for undeclared columns and
+                values of a wrong type, as JSON. Defaults to no such field.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        return cls._spec_of(name, par, config, path, format, fields)
+        return cls._spec_of(name, par, config, path, format, fields, rescued)
 
     @classmethod
     def _pystorm_check_here(cls, conf: dict[str, Any]) -> None:
@@ -129,7 +131,7 @@ class FilesSpout(BlocksSpout):
     def _made_format(self, outputs: Any) -> LineFormat | ParquetRows:
         options = self._options
         stream = self._stream_of(outputs)
-        decoder = TextDecoder(options.encoding, options.encoding_errors)
+        rescues = options.rescues(options.format, stream.fields, stream.types)
         if options.format == "lines":
             if len(stream.fields) != 1:
                 raise OptionError(
@@ -138,6 +140,7 @@ class FilesSpout(BlocksSpout):
                     code="PYSTORM_SCHEMA_MISMATCH",
                 )
             columns = schema_of(stream.fields, stream.types)
+            decoder = TextDecoder(options.encoding, options.encoding_errors)
             return Lines(decoder, self._faults, None if columns is None else columns.field(0))
         if outputs is FilesSpout.outputs:
             raise OptionError(
@@ -146,10 +149,8 @@ class FilesSpout(BlocksSpout):
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
         if options.whole:
-            return ParquetRows(stream.fields, stream.types, self._faults)
-        if options.format == "ndjson":
-            return NdJson(stream.fields, stream.types, self._faults)
-        return Csv(stream.fields, stream.types, options.header, options.delimiter, options.null, decoder, self._faults)
+            return ParquetRows(stream.fields, stream.types, self._faults, rescues)
+        return text_format(stream.fields, stream.types, options.format, options, self._faults, rescues)
 
     def partitions(self) -> list[str]:
         return list(self.snapshot({}, {}).heads)

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from cython_core.arrow.batch_rows import BatchRows
 from pystorm_source.errors import OptionError, SchemaError
-from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, one_by_one
-from pystorm_source.formats.ndjson import NdJson
 from pystorm_source.spouts.blocks.parquet_rows import Field, ParquetRows, path_value
+from pystorm_source.spouts.blocks.text_formats import text_format
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.objects.segment import Part
 from pystorm_source.types.arrow import field_type, nullable, schema_of
@@ -64,6 +63,7 @@ class ObjectRows:
         ]
         self._ddls = dict(zip(fields, ddls, strict=True))
         self._options = options
+        self._rescues = options.rescues(options.format, fields, ddls)
         self._faults = faults
         self._inners: dict[frozenset[str], LineFormat | ParquetRows] = {}
         self._check_metadata()
@@ -142,7 +142,6 @@ class ObjectRows:
 
     def _made(self, names: tuple[str, ...], ddls: tuple[str | None, ...]) -> LineFormat | ParquetRows:
         options, faults = self._options, self._faults
-        decoder = TextDecoder(options.encoding, options.encoding_errors)
         if not names and options.format in ("lines", "csv"):
             return _NoFields(faults, options.format == "lines")
         if options.format == "lines":
@@ -153,12 +152,11 @@ class ObjectRows:
                     f"fields: correct the fields, or let files.malformed=skip leave such objects out. Given: {names!r}",
                     code="PYSTORM_SCHEMA_MISMATCH",
                 )
+            decoder = TextDecoder(options.encoding, options.encoding_errors)
             return Lines(decoder, faults, None if columns is None else columns.field(0))
-        if options.format == "ndjson":
-            return NdJson(names, ddls, faults)
-        if options.format == "csv":
-            return Csv(names, ddls, options.header, options.delimiter, options.null, decoder, faults)
-        return ParquetRows(names, ddls, faults)
+        if options.format in ("ndjson", "csv"):
+            return text_format(names, ddls, options.format, options, faults, self._rescues)
+        return ParquetRows(names, ddls, faults, self._rescues)
 
     def _check_metadata(self) -> None:
         for each in self._fields:

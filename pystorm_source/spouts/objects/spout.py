@@ -82,6 +82,7 @@ class ObjectsSpout(BlocksSpout):
         path: str | os.PathLike[str] | None = None,
         format: str | None = None,
         fields: list[str] | None = None,
+        rescued: str | None = None,
     ) -> ComponentSpec:
         """This spout for a Topology; arguments win over the reader's options.
 
@@ -92,11 +93,13 @@ class ObjectsSpout(BlocksSpout):
             path (str | os.PathLike): URL of the prefix, or absolute path. Defaults to the reader's: ``.load("s3://…")``.
             format (str): lines, ndjson, csv, parquet or avro. Defaults to lines.
             fields (list[str]): names and types, as in ``outputs``. Defaults to ``["line string"]``, for lines.
+            rescued (str): adds a string field of this name, such as ``"_rescued_data"``, for undeclared columns and
+                values of a wrong type, as JSON. Defaults to no such field.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        return cls._spec_of(name, par, config, path, format, fields)
+        return cls._spec_of(name, par, config, path, format, fields, rescued)
 
     @classmethod
     def _pystorm_check_here(cls, conf: dict[str, Any]) -> None:

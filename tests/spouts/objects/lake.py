@@ -21,8 +21,13 @@ def table(ids):
 
 
 def parquet(ids, rows=None):
+    return written(table(ids), rows)
+
+
+def written(table, rows=None):
+    """The table as Parquet."""
     sink = io.BytesIO()
-    pq.write_table(table(ids), sink, row_group_size=rows)
+    pq.write_table(table, sink, row_group_size=rows)
     return sink.getvalue()
 
 
@@ -115,3 +120,7 @@ class KilledBolt(Bolt):
 class Killed(Topology):
     rows = KilledSpout.spec(format="ndjson")
     through = KilledBolt.spec(inputs=[rows])
+
+
+class Drifting(Topology):
+    rows = ObjectsSpout.spec(format="parquet", fields=["id long", "item string"], rescued="_rescued_data")

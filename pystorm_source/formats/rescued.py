@@ -1,0 +1,62 @@
+"""The rescued column: a row's undeclared columns and misfitting values, as a JSON object. Null if all values fit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import pyarrow as pa
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+from pystorm_source.types.json_values import utf8_json, well_formed
+
+FILE_PATH = "_file_path"
+"""Key of the file's path in the object, as Auto Loader calls it. If the row itself has that key, it keeps it."""
+
+
+RescuedColumn = Annotated[
+    str,
+    Meta(
+        description="The last field, a string, which spec(rescued=...) adds: gets what does not fit the others, as "
+        "JSON. Empty: none."
+    ),
+]
+"""The option ``rescuedDataColumn``, as Auto Loader calls it."""
+
+
+def is_rescued(name: str, fields: Sequence[str], types: Sequence[str | None]) -> bool:
+    """Whether the option names a field. Raises OptionError unless that is the last one, and a string."""
+    last = f"{fields[-1]} {types[-1] or 'string'}" if fields else ""
+    if name and last != f"{name} string":
+        raise OptionError(
+            f"option 'rescuedDataColumn' names the last field, a string that may be null: end the fields with "
+            f"'{name} string', or use spec(rescued={name!r}), which adds it. Given: {', '.join(fields)}; the last is "
+            f"{last!r}",
+            code="PYSTORM_SCHEMA_MISMATCH",
+        )
+    return bool(name)
+
+
+def rescued_text(rest: Mapping[str, Any], path: str) -> str | None:
+    """The value of the column. ``rest``: by key, in what msgspec encodes; ``path``: of the file, "" without one."""
+    if not rest:
+        return None
+    return utf8_json({FILE_PATH: well_formed(path), **rest} if path else rest).decode()
+
+
+def with_rescued(
+    columns: Sequence[pa.Array], count: int, schema: pa.Schema | None, texts: pa.Array | None = None
+) -> pa.RecordBatch:
+    """The batch of these columns of ``count`` rows and the rescued one, the last. ``texts``: None if all rows fit."""
+    last = pa.nulls(count, pa.string()) if texts is None else texts
+    return pa.RecordBatch.from_arrays([*columns, last], schema=schema)
+
+
+def names_of(columns: Sequence[str]) -> list[str]:
+    """Different keys for columns: their names; ``_c3`` for the fourth one if an earlier one has its name."""
+    names: list[str] = []
+    for at, name in enumerate(columns):
+        key = name if name not in columns[:at] else f"_c{at}"
+        while key in names:
+            key += "_"
+        names.append(key)
+    return names

@@ -1,0 +1,391 @@
+"""``rescuedDataColumn``: fields and rescued JSON together hold all of the input, however the files are read."""
+
+import datetime
+import io
+import json
+import shutil
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cython_core.executors.executor import ComponentFailed
+from pystorm_source.errors import OptionError, SchemaError
+from pystorm_source.spouts import DeadLetterSpout, FilesSpout, ObjectsSpout
+from tests.sizes import sized
+from tests.spouts.drive import Driven
+from tests.spouts.objects.lake import written
+from tests.spouts.test_files_columns import by_columns, by_rows
+
+SPOUTS = (FilesSpout, ObjectsSpout)
+NAME = "_rescued_data"
+
+
+def read(path, format, fields, spout=FilesSpout, **options):
+    """The rows in their order, with the rescued JSON as a dict; the same by rows and by columns."""
+    config = {"files.finished.after": "0s"} if spout is FilesSpout else {}
+    config |= {f"files.{key}": value for key, value in options.items()}
+    driven = Driven(spout.spec(path=path, format=format, fields=fields, rescued=NAME, config=config))
+    heads = driven.driver.snapshot({}, {}).heads
+    rows = [row for name, (start, end) in heads.items() for row in by_rows(driven, name, start, end)]
+    if driven.instance("task")._has_columns():
+        columns = [row for name, (start, end) in heads.items() for row in by_columns(driven, name, start, end)]
+        assert repr(columns) == repr(rows)
+    return [(*row[:-1], None if row[-1] is None else json.loads(row[-1])) for row in rows]
+
+
+def refusal(*args, **options):
+    with pytest.raises((ComponentFailed, SchemaError)) as raised:
+        read(*args, **options)
+    return str(raised.value.__cause__ or raised.value)
+
+
+def write(folder, name, data):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(written(data) if isinstance(data, pa.Table) else data)
+    return str(path)
+
+
+# Types, and what fits them in JSON: by this test's own rules.
+SCALARS = ["int", "double", "string", "boolean", "date", "decimal(5,2)"]
+_types = st.recursive(
+    st.sampled_from(SCALARS),
+    lambda inner: st.one_of(
+        inner.map(lambda each: ("array", each)),
+        inner.map(lambda each: ("map", each)),
+        st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=2).map(lambda each: ("struct", each)),
+    ),
+    max_leaves=4,
+)
+schemas = st.dictionaries(st.sampled_from("abcd"), _types, min_size=1, max_size=3)
+_values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**40), 2**40),
+        st.sampled_from([0, 7, 1.5, -2.25, 0.1, 1e300]),
+        st.sampled_from(["", "x", "é", "2026-02-28", "2026-02-30", "1.50", '"\\\n']),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abcA"), inner, max_size=3)),
+    max_leaves=6,
+)
+documents = st.lists(
+    st.dictionaries(st.sampled_from(["a", "b", "c", "d", "A", "", "é"]), _values, max_size=5), max_size=5
+)
+
+
+def ddl_of(type):
+    if isinstance(type, str):
+        return type
+    kind, inner = type
+    if kind == "struct":
+        return f"struct<{', '.join(f'{name}: {ddl_of(each)}' for name, each in inner.items())}>"
+    return f"array<{ddl_of(inner)}>" if kind == "array" else f"map<string, {ddl_of(inner)}>"
+
+
+def fits(value, type):
+    if value is None:
+        return True
+    if isinstance(type, str):
+        return _scalar_fits(value, type)
+    kind, inner = type
+    if kind == "array":
+        return isinstance(value, list) and all(fits(each, inner) for each in value)
+    if not isinstance(value, dict):
+        return False
+    if kind == "map":
+        return all(fits(each, inner) for each in value.values())
+    return value.keys() <= inner.keys() and all(fits(each, inner[key]) for key, each in value.items())
+
+
+def _scalar_fits(value, type):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if type == "int":
+        return is_number and value == int(value) and -(2**31) <= value < 2**31
+    if type == "double":
+        return is_number
+    if type == "decimal(5,2)":
+        return (
+            (is_number or value == "1.50") and abs(number := Decimal(str(value))) < 1000 and number == round(number, 2)
+        )
+    if type == "date":
+        return value == "2026-02-28"
+    return isinstance(value, {"string": str, "boolean": bool}[type])
+
+
+def holds(value, field, rest, is_rescued):
+    """Whether a field and what was rescued of it together hold the value."""
+    if not is_rescued:
+        return same(value, field)
+    if rest == value:  # in one piece
+        return True
+    return (
+        isinstance(value, dict)
+        and isinstance(rest, dict)
+        and rest.keys() <= value.keys()
+        and all(holds(each, (field or {}).get(key), rest.get(key), key in rest) for key, each in value.items())
+    )
+
+
+def same(value, field):
+    if value is None or field is None:
+        return value is field
+    if isinstance(value, dict):
+        field = dict(field)
+        return all(same(each, field.get(key)) for key, each in value.items())
+    if isinstance(value, list):
+        return len(value) == len(field) and all(map(same, value, field))
+    if isinstance(field, datetime.date):
+        return value == field.isoformat()
+    if isinstance(field, Decimal):
+        return Decimal(str(value)) == field
+    return isinstance(value, bool) == isinstance(field, bool) and value == field
+
+
+@given(schemas, documents, st.sampled_from(SPOUTS))
+@settings(max_examples=sized(300))
+def test_no_value_of_json_is_lost(schema, rows, spout):
+    folder = Path(tempfile.mkdtemp())
+    try:
+        path = write(folder, "a.json", "".join(json.dumps(row) + "\n" for row in rows).encode())
+        found = read(
+            folder if spout is ObjectsSpout else path, "ndjson", [f"{n} {ddl_of(t)}" for n, t in schema.items()], spout
+        )
+        assert len(found) == len(rows)
+        for row, (*values, rest) in zip(rows, found, strict=True):
+            rest = {} if rest is None else rest
+            assert (rest == {}) == all(key in schema and fits(value, schema[key]) for key, value in row.items())
+            assert not rest or rest.pop("_file_path") == path
+            fields = dict(zip(schema, values, strict=True))
+            assert rest.keys() == {key for key, each in row.items() if key not in schema or not fits(each, schema[key])}
+            assert all(holds(each, fields.get(key), rest.get(key), key in rest) for key, each in row.items())
+            assert all(fields[key] is None for key in schema.keys() - row.keys())
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_numbers_keep_their_digits_and_keys_of_other_case_are_not_fields(tmp_path):
+    line = b'{"id": 1, "Id": 2, "n": 12345678901234567890.10, "s": {"x": 1e999, "y": "z"}, "_file_path": null}\n'
+    path = write(tmp_path, "a.json", line)
+    driven = Driven(
+        FilesSpout.spec(path=path, format="ndjson", fields=["id long", "s struct<y: string>"], rescued=NAME)
+    )
+    ((name, (start, end)),) = driven.driver.snapshot({}, {}).heads.items()
+    ((_, (*values, text)),) = driven.read(name, start, end)
+    assert values == [1, {"y": "z"}]
+    assert text == '{"_file_path":null,"Id":2,"n":12345678901234567890.10,"s":{"x":1e999}}'
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"id": 1', b"[1]", b'{"id": 1, "x": "\xff"}', b'{"id": 1, "x": tru}', b'{"id": null}', b'{"x": 2}']
+)
+def test_lines_without_an_object_or_a_needed_value_are_malformed_as_ever(tmp_path, line):
+    path = write(tmp_path, "a.json", b'{"id": 0}\n' + line + b'\n{"id": 2, "x": 3}\n')
+    rescued = {"_file_path": path, "x": 3}
+    assert read(path, "ndjson", ["id long not null"], malformed="skip") == [(0, None), (2, rescued)]
+    assert "at byte 10" in refusal(path, "ndjson", ["id long not null"])
+
+
+def test_an_object_that_fits_in_parts_keeps_them(tmp_path):
+    path = write(
+        tmp_path, "a.json", b'{"s": {"x": "1", "y": {"z": 2, "new": []}}, "l": [1, "2"], "m": [{"k": 1, "j": 2}]}\n'
+    )
+    fields = ["s struct<x: int, y: struct<z: int>>", "l array<int>", "m array<struct<k: int>>"]
+    rest = {"s": {"x": "1", "y": {"new": []}}, "l": [1, "2"], "m": [{"k": 1, "j": 2}], "_file_path": path}
+    assert read(path, "ndjson", fields) == [({"x": None, "y": {"z": 2}}, None, [{"k": 1}], rest)]
+
+
+NEEDED = ["s struct<x: int not null>"]
+
+
+def test_a_struct_without_a_needed_member_is_rescued_in_one_piece(tmp_path):
+    path = write(tmp_path, "a.json", b'{"s": {"x": "1", "y": 2}}\n')
+    assert read(path, "ndjson", NEEDED) == [(None, {"s": {"x": "1", "y": 2}, "_file_path": path})]
+    other = write(tmp_path, "a.parquet", pa.table({"s": [{"x": None, "y": 2}, {"x": 5, "y": None}]}))
+    rest = {"s": {"x": None, "y": 2}, "_file_path": other}
+    assert read(other, "parquet", NEEDED) == [(None, rest), ({"x": 5}, None)]
+
+
+cells = st.sampled_from(["", "1", "-7", "x", "é", '"a,b"', "2147483648", " "])
+
+
+@st.composite
+def tables(draw):
+    columns = draw(st.lists(st.sampled_from(["a", "b", "c", "A", "_c1"]), min_size=1, max_size=4))
+    rows = draw(st.lists(st.lists(cells, min_size=len(columns), max_size=len(columns)), max_size=4))
+    return columns, [row for row in rows if ",".join(row).strip()]
+
+
+@given(tables())
+@settings(max_examples=sized(200))
+def test_no_value_of_csv_is_lost(table):
+    columns, rows = table
+    folder = Path(tempfile.mkdtemp())
+    try:
+        path = write(folder, "a.csv", "".join(",".join(row) + "\n" for row in [columns, *rows]).encode())
+        found = read(path, "csv", ["a int", "b string", "c string"], header=True)
+        assert len(found) == len(rows)
+        for row, (a, b, c, rest) in zip(rows, found, strict=True):
+            kept = [str(a), b, c, *(value for key, value in (rest or {}).items() if key != "_file_path")]
+            kept = sorted(each for each in kept if each not in (None, "None"))
+            assert kept == sorted(each.strip('"') for each in row if each)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_values_of_csv_behind_the_last_field_have_the_names_that_spark_gives_them(tmp_path):
+    path = write(tmp_path, "a.csv", b"1,x\n2,y,new,,4\n3\n")
+    rest = {"_c2": "new", "_c4": "4", "_file_path": path}
+    assert read(path, "csv", ["id int", "s string"], malformed="skip") == [(1, "x", None), (2, "y", rest)]
+    assert "1 values instead of 2" in refusal(path, "csv", ["id int", "s string"])
+
+
+def test_a_header_without_a_needed_column_is_an_error_as_ever(tmp_path):
+    path = write(tmp_path, "a.csv", b"b\n1\n")
+    assert read(path, "csv", ["a int", "b int"], header=True) == [(None, 1, None)]
+    assert "has no column a" in refusal(path, "csv", ["a int not null", "b int"], header=True)
+
+
+arrays = {
+    "int": st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), min_size=4, max_size=4),
+    "float": st.lists(st.one_of(st.none(), st.sampled_from([0.5, 3.0, -1e300])), min_size=4, max_size=4),
+    "text": st.lists(st.one_of(st.none(), st.sampled_from(["", "x", "é"])), min_size=4, max_size=4),
+    "list": st.lists(st.one_of(st.none(), st.lists(st.integers(0, 2**40), max_size=2)), min_size=4, max_size=4),
+    "struct": st.lists(
+        st.one_of(st.none(), st.fixed_dictionaries({"a": st.integers(0, 2**40), "z": st.sampled_from(["é", None])})),
+        min_size=4,
+        max_size=4,
+    ),
+}
+parquet = st.dictionaries(st.sampled_from("abcA"), st.sampled_from(sorted(arrays)).flatmap(arrays.get), min_size=1)
+
+
+@given(schemas, parquet, st.sampled_from(SPOUTS))
+@settings(max_examples=sized(200))
+def test_no_value_of_parquet_is_lost(schema, columns, spout):
+    folder = Path(tempfile.mkdtemp())
+    try:
+        path = write(folder, "a.parquet", pa.table(columns))
+        found = read(folder, "parquet", [f"{n} {ddl_of(t)}" for n, t in schema.items()], spout)
+        assert len(found) == 4
+        for number, (*values, rest) in enumerate(found):
+            fields, rest = dict(zip(schema, values, strict=True)), rest or {}
+            for key, column in columns.items():
+                value = column[number]
+                if isinstance(value, dict) and isinstance(rest.get(key), dict):
+                    value = {inner: each for inner, each in value.items() if each is not None or inner in rest[key]}
+                if value is not None:
+                    assert holds(value, fields.get(key), rest.get(key), key in rest)
+            assert rest.keys() - {"_file_path"} <= columns.keys()
+            assert not rest or rest["_file_path"] == path
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("spout", SPOUTS)
+def test_parquet_whose_schema_grew_and_changed(tmp_path, spout):
+    """First it lacks a field, then it has all, then a further column, at last another type."""
+    write(tmp_path, "1.parquet", pa.table({"id": [1]}))
+    write(tmp_path, "2.parquet", pa.table({"id": [2], "item": ["hat"]}))
+    third = write(
+        tmp_path, "3.parquet", pa.table({"id": [3], "item": ["cap"], "price": [Decimal("1.50")], "none": [None]})
+    )
+    fourth = write(tmp_path, "4.parquet", pa.table({"id": ["4", None], "item": ["tie", None], "Item": ["x", None]}))
+    found = read(tmp_path, "parquet", ["id long", "item string"], spout)
+    assert sorted(found, key=repr) == sorted(
+        [
+            (1, None, None),
+            (2, "hat", None),
+            (3, "cap", {"price": "1.50", "_file_path": third}),
+            (None, "tie", {"id": "4", "Item": "x", "_file_path": fourth}),
+            (None, None, None),
+        ],
+        key=repr,
+    )
+
+
+def test_parquet_of_values_that_python_or_json_does_not_have(tmp_path):
+    nanos = pa.array([1, None], pa.timestamp("ns"))
+    columns = {
+        "id": pa.array([1, 2**40]),
+        "late": pa.array([2932897, None], pa.date32()),
+        "nanos": nanos,
+        "raw": [b"\xff", None],
+        "odd": [float("nan"), float("-inf")],
+        "text": pa.array([b"\xff", None]).view(pa.string()),
+        "map": pa.array([[("a", 1)], [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8())),
+    }
+    path = write(tmp_path, "a.parquet", pa.table(columns))
+    (one, two) = read(path, "parquet", ["id int", "text string"])
+    shown = {"late": "10000-01-01", "raw": "/w==", "odd": "NaN", "text": "/w==", "map": {"a": 1}, "_file_path": path}
+    assert one[:2] == (1, None)
+    assert one[2].pop("nanos").endswith("00:00:00.000000001")
+    assert one[2] == shown
+    rest = {"id": 2**40, "odd": "-Infinity", "map": [["a", 1], ["a", 2]], "_file_path": path}
+    assert two == (None, None, rest)
+
+
+def test_parquet_without_a_needed_value_is_malformed_as_ever(tmp_path):
+    path = write(tmp_path, "a.parquet", pa.table({"id": [1, None, 2**40, 4], "x": [None, None, None, "y"]}))
+    found = read(path, "parquet", ["id int not null"], malformed="skip")
+    assert found == [(1, None), (4, {"x": "y", "_file_path": path})]
+    assert "does not fit int not null" in refusal(path, "parquet", ["id int not null"])
+
+
+def test_avro_whose_unions_hold_other_types(tmp_path):
+    union = ["int", "string", "null", {"type": "record", "name": "q", "fields": [{"name": "k", "type": "bytes"}]}]
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": union}, {"name": "u", "type": "q"}]}
+    rows = [{"id": n, "u": {"k": b"ab"}} for n in (1, "x", None)]
+    sink = io.BytesIO()
+    fastavro.writer(sink, fastavro.parse_schema(schema), rows)
+    path = write(tmp_path, "a.avro", sink.getvalue())
+    u = {"u": {"k": "YWI="}, "_file_path": path}
+    assert read(tmp_path, "avro", ["id int"], ObjectsSpout) == [(1, u), (None, {**u, "id": "x"}), (None, u)]
+
+
+def test_what_the_path_names_wins_and_the_content_is_rescued(tmp_path):
+    path = write(tmp_path, "day=2026-01-01/a.json", b'{"id": 1, "day": "x", "_metadata": 2}\n')
+    fields = ["day date", "_metadata struct<file_name:string>", "id int"]
+    rest = {"day": "x", "_metadata": 2, "_file_path": path}
+    day = datetime.date(2026, 1, 1)
+    assert read(tmp_path, "ndjson", fields, ObjectsSpout) == [(day, {"file_name": "a.json"}, 1, rest)]
+
+
+class Declared(FilesSpout):
+    outputs = ["id long", "more string"]
+
+
+def test_a_class_may_declare_the_field_itself(tmp_path):
+    path = write(tmp_path, "a.json", b'{"id": 1, "x": 2}\n')
+    driven = Driven(Declared.spec(path=path, format="ndjson", config={"rescuedDataColumn": "more"}))
+    ((name, (start, end)),) = driven.driver.snapshot({}, {}).heads.items()
+    ((_, (id, more)),) = driven.read(name, start, end)
+    assert (id, json.loads(more)) == (1, {"x": 2, "_file_path": path})
+
+
+@pytest.mark.parametrize("spout", SPOUTS)
+@pytest.mark.parametrize(
+    ("format", "fields", "said"),
+    [
+        ("lines", ["line string", "_rescued_data string"], "any text fits format 'lines'"),
+        ("ndjson", ["id long"], "names the last field"),
+        ("csv", ["_rescued_data string", "id long"], "names the last field"),
+        ("parquet", ["id long", "_rescued_data binary"], "names the last field"),
+        ("parquet", ["id long", "_rescued_data string not null"], "names the last field"),
+    ],
+)
+def test_what_cannot_be_rescued_is_refused(tmp_path, spout, format, fields, said):
+    spec = spout.spec(path=tmp_path, format=format, fields=fields, config={"rescuedDataColumn": NAME})
+    with pytest.raises(OptionError, match=said):
+        Driven(spec)
+
+
+def test_dead_letters_have_nothing_to_rescue(tmp_path):
+    with pytest.raises(OptionError, match="rescuedDataColumn"):
+        Driven(DeadLetterSpout.spec(path=tmp_path, fields=["id long"], config={"rescuedDataColumn": NAME}))
