@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options
+from pystorm_source.options.http_address import check_address
 from pystorm_source.types.arrow import arrow_type
 
 _Format = Annotated[
@@ -107,7 +108,7 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
         return getattr(self, f"{side}_message").strip()
 
     def registry(self) -> dict[str, Any]:
-        """The configuration of Confluent's client. Raises OptionError for a value that should be a number."""
+        """The configuration of Confluent's client. Raises OptionError for a wrong number or URL."""
         conf = {**_REGISTRY_DEFAULTS, **(self.registry_client or {})}
         for key in _REGISTRY_NUMBERS & conf.keys():
             try:
@@ -120,6 +121,8 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
                     code="PYSTORM_INVALID_OPTION",
                 )
             conf[key] = number
+        for url in str(conf.get("url", "")).split(",") if "url" in conf else ():
+            check_address("schema.registry.url", url.strip(), None, "a URL such as http://registry:8081")
         return conf
 
     def _check(self, side: str) -> None:

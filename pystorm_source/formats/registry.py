@@ -13,6 +13,7 @@ from confluent_kafka.serialization import SerializationError
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.formats.lines import Malformed
+from pystorm_source.options.http_address import shown_address
 
 _UNKNOWN = 404
 _REFUSED = (401, 403)
@@ -38,14 +39,14 @@ class Registry:
     """
 
     def __init__(self, conf: dict[str, Any]):
-        self._url = without_credentials(conf["url"])
+        self._url = ", ".join(shown_address(each.strip()) for each in conf["url"].split(","))
         self._written: dict[tuple[int, str | None], Written] = {}
         try:
             self._client = SchemaRegistryClient(conf)
         except (ValueError, TypeError, OSError) as error:
             raise OptionError(
                 f"options 'schema.registry.*' are none for Confluent's client: {without_credentials(str(error))}. "
-                f"Given: {self._url!r}",
+                f"Given: {self._url}",
                 code="PYSTORM_INVALID_OPTION",
             ) from None
 
@@ -93,7 +94,7 @@ class Registry:
             if error.http_status_code in _REFUSED:
                 raise WorldError(
                     f"the schema registry refuses to give {what}: {error}. Set schema.registry.basic.auth.user.info or "
-                    f"another of its credentials. Given: {self._url!r}",
+                    f"another of its credentials. Given: {self._url}",
                     code="PYSTORM_KAFKA_UNREACHABLE",
                 ) from None
             raise self._unreachable(what, error) from error
@@ -105,7 +106,7 @@ class Registry:
             f"the schema registry does not give {what} ({type(error).__name__}: "
             f"{without_credentials(str(error))}): see that it runs and that "
             f"executors reach it, or raise schema.registry.timeout and schema.registry.max.retries. "
-            f"Given: {self._url!r}",
+            f"Given: {self._url}",
             code="PYSTORM_KAFKA_UNREACHABLE",
         )
 

@@ -4,6 +4,7 @@ import datetime
 import re
 from itertools import combinations
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -65,10 +66,10 @@ class NatsOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:
-        wrong = next((each for each in self.addresses if not re.match(r"(nats|tls|ws|wss)://[^/]", each)), None)
+        wrong = next((each for each in self.addresses if not _is_server(each)), None)
         if wrong is not None or not self.addresses:
             raise OptionError(
-                "option 'nats.servers' names servers by nats:// or tls://, such as nats://host:4222. "
+                "option 'nats.servers' names servers by nats:// or tls:// and a host, such as nats://host:4222. "
                 f"Given: {shown(wrong or '')!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
@@ -129,6 +130,15 @@ class NatsOptions(Options, frozen=True, kw_only=True):
         except ValueError:
             return None
         return found if found.tzinfo is not None else None
+
+
+def _is_server(address: str) -> bool:
+    # Not ws:// and wss://, which the client knows, too: whether a server has TLS is checked for these two only.
+    try:
+        found = urlsplit(address)
+        return address.startswith(("nats://", "tls://")) and bool(found.hostname) and found.port != 0
+    except ValueError:
+        return False
 
 
 def shown(address: str) -> str:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.options import Options
+from pystorm_source.options.http_address import check_address
 
 
 class SqsOptions(Options, frozen=True, kw_only=True):
@@ -36,3 +37,10 @@ class SqsOptions(Options, frozen=True, kw_only=True):
         int,
         Meta(ge=0, le=1, description="Seconds to wait at an empty queue. 0 may miss messages."),
     ] = msgspec.field(name="sqs.wait_time_seconds", default=1)
+
+    def __post_init__(self) -> None:
+        instead = "boto3 finds credentials in AWS's variables and files"
+        if "://" in self.queue:
+            check_address("sqs.queue", self.queue, instead, "a queue's name, or its URL with https://")
+        if self.endpoint_url:
+            check_address("sqs.endpoint_url", self.endpoint_url, instead, "a URL with http:// or https:// and a host")

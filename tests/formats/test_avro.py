@@ -289,7 +289,7 @@ def test_other_bytes_are_named_for_what_they_are(registry):
         1: "does not begin with a zero byte",
         2: "does not begin with a zero byte",
         3: "does not begin with a zero byte",
-        4: f"the schema registry {registry.url} has no schema 9999",
+        4: f"the schema registry {registry.url!r} has no schema 9999",
         5: "is one of Protobuf: set the format to protobuf",
         6: "is a JSON schema: set the format to json",
         7: "it ends within a value",

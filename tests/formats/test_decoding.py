@@ -332,6 +332,15 @@ def test_the_declared_type_of_the_field_says_what_to_decode(declared, given, typ
             "value.avro.reader.schema' is for value.form",
         ),
         ({"value_format": "avro"}, None, "value.format avro needs option 'schema.registry.url'"),
+        *(
+            ({"value_format": "avro", "schema_registry_url": url}, None, f"a URL such as http://registry:8081. {shown}")
+            for url, shown in (
+                ("registry:8081", "Given: 'registry:8081'"),
+                ("http://:8081", "Given: 'http://:8081'"),
+                ("http://a:1, ftp://b", "Given: 'ftp://b'"),
+                ("http://word@:1", "Given: 'http://:1'"),
+            )
+        ),
         (
             {"schema_registry_max_retries": "many"},
             None,

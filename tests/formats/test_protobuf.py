@@ -348,7 +348,7 @@ def test_other_bytes_are_named_for_what_they_are(registry):
         1: "does not begin with a zero byte",
         2: "does not begin with a zero byte",
         3: "does not begin with a zero byte",
-        4: f"the schema registry {registry.url} has no schema 9999",
+        4: f"the schema registry {registry.url!r} has no schema 9999",
         5: "is an Avro schema: set the format to avro",
         6: "is a JSON schema: set the format to json",
         7: "Error parsing message",

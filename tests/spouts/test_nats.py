@@ -377,6 +377,10 @@ def files(pem):
     [
         ({"nats.servers": "localhost:4222"}, r"'nats\.servers' names servers by nats://"),
         ({"nats.servers": ""}, r"'nats\.servers' names servers"),
+        *(
+            ({"nats.servers": f"nats://h:4222,{other}"}, rf"names servers by nats:// or tls:// and a host.*'{other}'")
+            for other in ("ws://h:80", "wss://h", "nats://", "nats://:4222", "tls:///x", "nats://h:0", "nats://h:70000")
+        ),
         (
             {"nats.servers": "nats://app:secret-word@h:4222"},
             r"has a user or a token.*nats\.token.*Given: 'nats://h:4222'",

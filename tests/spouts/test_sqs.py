@@ -286,6 +286,10 @@ def test_refused_access_names_what_is_to_be_allowed_and_no_secret(make, tmp_path
     [
         ({"sqs.wait_time_seconds": "20"}, "sqs.wait_time_seconds"),
         ({"sqs.visibility_timeout": "0"}, "visibility_timeout"),
+        ({"sqs.queue": "ftp://sqs/1/orders"}, r"'sqs\.queue' is a queue's name, or its URL"),
+        ({"sqs.queue": "https:///1/orders"}, r"'sqs\.queue' is a queue's name, or its URL"),
+        ({"sqs.endpoint_url": "localhost:9324"}, r"'sqs\.endpoint_url' is a URL .*Given: 'localhost:9324'"),
+        ({"sqs.endpoint_url": "http://word@h"}, r"'sqs\.endpoint_url' has no user .*Given: 'http://h'"),
     ],
 )
 def test_wrong_options_are_refused(make, tmp_path, wrong, what):

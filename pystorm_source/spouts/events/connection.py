@@ -16,9 +16,9 @@ from pystorm_source.clock import Clock
 from pystorm_source.errors import WorldError, cut, given, one_line
 from pystorm_source.errors.known_secrets import without_secrets
 from pystorm_source.errors.packages import package
+from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.events.options import EventStreamOptions
 from pystorm_source.spouts.events.parser import Event, EventParser
-from pystorm_source.spouts.http_address import shown_address
 from pystorm_source.spouts.retry_after import BUSY, retry_after
 from pystorm_source.spouts.tls_files import tls_context
 from pystorm_source.version import __version__

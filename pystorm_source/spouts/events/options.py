@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.options import Options
-from pystorm_source.spouts.http_address import check_address
+from pystorm_source.options.http_address import check_address
 
 
 class EventStreamOptions(Options, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ from pystorm_source.clock import Clock
 from pystorm_source.errors import OptionError, WorldError, cut, given, one_line
 from pystorm_source.errors.known_secrets import remember, without_secrets
 from pystorm_source.errors.packages import package
+from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.credentials import credentials_of
 from pystorm_source.spouts.http.options import HttpOptions
-from pystorm_source.spouts.http_address import shown_address
 from pystorm_source.spouts.retry_after import BUSY, retry_after
 from pystorm_source.version import __version__
 

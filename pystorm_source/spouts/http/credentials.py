@@ -10,8 +10,8 @@ import msgspec
 
 from pystorm_source.errors import WorldError
 from pystorm_source.errors.known_secrets import remember
+from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.options import HttpOptions
-from pystorm_source.spouts.http_address import shown_address
 
 RENEWED_BEFORE = 30.0
 """Seconds before a token's end at which the next one is asked for; a fifth of its time if that is less. Too small: a

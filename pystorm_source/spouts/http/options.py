@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError, given
 from pystorm_source.options import Options, fields_of, parse
+from pystorm_source.options.http_address import check_address, shown_address
 from pystorm_source.options.names import listed
-from pystorm_source.spouts.http_address import check_address, shown_address
 
 OF_THE_CLASS = (
     "url",

@@ -13,8 +13,8 @@ from pystorm_source.errors import SchemaError, given
 from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, TextDecoder, Unreadable
 from pystorm_source.formats.ndjson import NdJson
+from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.options import HttpOptions
-from pystorm_source.spouts.http_address import shown_address
 
 ABSENT = object()
 

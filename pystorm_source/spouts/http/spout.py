@@ -11,11 +11,11 @@ from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError, WorldError, given
 from pystorm_source.errors.known_secrets import without_secrets
+from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.client import SHOWN, HttpClient
 from pystorm_source.spouts.http.options import HttpOptions, options_of
 from pystorm_source.spouts.http.page import Page, Reader
 from pystorm_source.spouts.http.paging import PAGINGS, Step
-from pystorm_source.spouts.http_address import shown_address
 
 MOST_BROKEN = 3
 """Broken bodies, one after the other, from which on it is no accident. Too small: a proxy that is in trouble for a

@@ -1,6 +1,7 @@
 """Options of ObjectsSpout."""
 
 import os
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,6 +13,8 @@ from pystorm_source.options.duration import parse_duration
 from pystorm_source.spouts.blocks.options import FormatOptions
 
 _SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
+_BUCKETS = ("s3", "s3a", "gs")
+"""Schemes whose URLs begin with a bucket. Others may have a container before an @."""
 
 
 class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
@@ -77,6 +80,18 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
                 f"{', '.join(f'{each}://' for each in _SCHEMES)}. Given: {without_credentials(self.path)!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
+        if self.is_local and not os.path.isabs(local_folder(self.path)):
+            raise OptionError(
+                "option 'path' of an ObjectsSpout is file:// and an absolute path: a file URI names no host. Mount "
+                f"the folder on driver and executors, and give the path of the mount. Given: {self.path!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
+        if scheme.lower() in _BUCKETS and "@" in self.path[len(scheme) + 3 :].partition("/")[0]:
+            raise OptionError(
+                "option 'path' of an ObjectsSpout has no keys in it: set objects.config.*, or let the environment have "
+                f"them. Given: {scheme + separator + self.path.rpartition('@')[2]!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         if self.max_age:
             parse_duration("objects.max.age", self.max_age)
 
@@ -101,6 +116,11 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
 def is_local(url: str) -> bool:
     """Whether a path or URL is one of this machine's."""
     return "://" not in url or url.lower().startswith("file://")
+
+
+def local_folder(url: str) -> str:
+    """The path of a local prefix."""
+    return re.sub("^file://(localhost)?", "", url, flags=re.IGNORECASE)
 
 
 def _typed(client: dict[str, str]) -> dict[str, Any]:

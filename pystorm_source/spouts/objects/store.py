@@ -12,7 +12,7 @@ from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.errors.known_secrets import without_secrets
 from pystorm_source.errors.packages import package
 from pystorm_source.errors.redaction import without_credentials
-from pystorm_source.spouts.objects.options import ObjectsOptions, is_local
+from pystorm_source.spouts.objects.options import ObjectsOptions, is_local, local_folder
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
@@ -57,11 +57,6 @@ def opened(url: str, options: ObjectsOptions, makes_folder: bool = False, is_pat
             f"obstore's names, or let the environment have them: {_said(error)}. Given: {without_credentials(url)!r}",
             code="PYSTORM_INVALID_OPTION",
         ) from None
-
-
-def local_folder(url: str) -> str:
-    """The path of a local prefix."""
-    return re.sub("^file://(localhost)?", "", url, flags=re.IGNORECASE)
 
 
 @contextmanager

@@ -259,7 +259,13 @@ def test_a_malformed_line_may_be_a_dead_letter(lake):
 
 
 def test_wrong_options_name_the_remedy(lake):
-    for path, says in (("relative/path", "absolute path"), ("hdfs://a/b", "s3://")):
+    for path, says in (
+        ("relative/path", "absolute path"),
+        ("hdfs://a/b", "s3://"),
+        ("file://host/lake", "names no host"),
+        ("s3://me:word@b/p", "has no keys in it.*Given: 's3://b/p'$"),
+        ("gs://word@b", "has no keys in it.*Given: 'gs://b'$"),
+    ):
         with pytest.raises(OptionError, match=says):
             driven(type("Elsewhere", (), {"path": path, "options": {}}))
     with pytest.raises(OptionError, match="needs the fields"):

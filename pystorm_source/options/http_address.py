@@ -1,18 +1,24 @@
 """Addresses in options, as they may be shown, and checked."""
 
+import re
 from urllib.parse import urlsplit
 
 from pystorm_source.errors import OptionError, given
 from pystorm_source.errors.redaction import without_credentials
 
+API = "the address of an API, such as https://example.org/v1/rows"
+_USER = re.compile(r"^(https?://)[^/?#]*@", re.IGNORECASE)
+
 
 def shown_address(url: str) -> str:
     """An address as messages may show it: without user, password and query, which may hold a key."""
-    return given(without_credentials(url))
+    # Also without a user that has no password: services take tokens there.
+    return given(_USER.sub(r"\1", without_credentials(url)))
 
 
-def check_address(key: str, url: str, instead: str = "set http.user and http.password") -> None:
-    """Raises OptionError if it is none of HTTP, or has a user in it."""
+def check_address(key: str, url: str, instead: str | None = "set http.user and http.password", what: str = API) -> None:
+    """Raises OptionError if it is none of HTTP, or has a user in it. ``instead``: what to do then; None: it may have.
+    ``what``: the option is."""
     try:
         found = urlsplit(url)
         is_address = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
@@ -21,11 +27,10 @@ def check_address(key: str, url: str, instead: str = "set http.user and http.pas
     if not is_address:
         code = "PYSTORM_INVALID_OPTION" if url else "PYSTORM_MISSING_OPTION"
         raise OptionError(
-            f"option {key!r} is the address of an API, such as https://example.org/v1/rows. "
-            f"Given: {shown_address(url) if url else 'nothing'}",
+            f"option {key!r} is {what}. Given: {shown_address(url) if url else 'nothing'}",
             code=code,  # type: ignore[arg-type]
         )
-    if "@" in found.netloc:
+    if instead is not None and "@" in found.netloc:
         raise OptionError(
             f"option {key!r} has no user or password in it: {instead}. Given: {shown_address(url)}",
             code="PYSTORM_INVALID_OPTION",
