@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystorm_source import Bolt, Topology
-from pystorm_source.errors import TupleFailed
+from pystorm_source.errors import TupleFailed, known_secrets
 from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.errors.known_secrets import MOST, remember, without_secrets
 from pystorm_source.spark.border import spark_border
@@ -15,6 +15,12 @@ from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
 
 SECRET = "hunter2/é"
+
+
+@pytest.fixture(autouse=True)
+def _knows_nothing(monkeypatch):
+    """Other tests of the process do not miss short words in their messages."""
+    monkeypatch.setattr(known_secrets, "_known", {})
 
 
 @pytest.mark.parametrize(
@@ -60,6 +66,35 @@ def test_other_texts_stay_as_they_are(text):
 def test_words_of_an_option_that_are_short_stay_in_messages():
     remember({"token": "on", "password": ""})
     assert without_secrets("based on that") == "based on that"
+
+
+@pytest.mark.parametrize("secret", ["x", "on", "x7", "a.c", "7", "123", "true"])
+def test_a_short_password_is_replaced_where_it_is_quoted(secret):
+    remember({"db.password": secret})
+    assert without_secrets(f"no user has {secret!r}") == "no user has '(redacted)'"
+    assert without_secrets(f'password: "{secret}"') == 'password: "(redacted)"'
+    text = f"axon on a road, 7123 true, a{secret}, '{secret}-', 'abc'"
+    assert without_secrets(text) == text  # its gaps would tell what it is
+
+
+@pytest.mark.parametrize(
+    ("config", "secret"),
+    [({"password": "1234"}, "1234"), ({"password": 12345}, "12345"), ({"url": "redis://:1234@h"}, "1234")],
+)
+def test_a_password_of_four_or_five_digits_is_replaced_but_not_in_longer_numbers(config, secret):
+    remember(config)
+    assert without_secrets(f"401 for {secret}, offset 9{secret}") == f"401 for (redacted), offset 9{secret}"
+
+
+@pytest.mark.parametrize("shown", ["password=x7", "redis://:x7@h/0", "Cookie: x7", "token = x7"])
+def test_a_short_secret_that_shows_itself_is_not_repeated(shown):
+    assert "x7" not in without_secrets(f"cannot connect by {shown}")
+
+
+def test_short_switches_of_options_with_a_secret_word_stay_in_quotes():
+    remember({"kafka.enable.token.refresh": "no", "max.tokens": "250"})
+    text = "Given: 'no', '250'"
+    assert without_secrets(text) == text
 
 
 def test_the_memory_for_secrets_is_bounded():

@@ -36,7 +36,6 @@ from pystorm_source.spouts.nats_options import NatsOptions
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.postgres.options import PostgresOptions
 from pystorm_source.spouts.redis_stream import RedisStreamOptions
-from pystorm_source.spouts.sqs_options import SqsOptions
 from pystorm_source.tuning.sweep import Sweep
 from pystorm_source.tuning.trial import TrialRunner
 from pystorm_source.worker import OutputPlan
@@ -97,7 +96,6 @@ HOLDERS: dict[Any, Any] = {
         client={"bootstrap.servers": "shown:9092", **CLIENT}, subscribe="t", registry_client=CLIENT
     ),
     "RedisStreamOptions": lambda: RedisStreamOptions(url=f"redis://:{SECRET}@shown:6379/0", streams="shown"),
-    "SqsOptions": lambda: SqsOptions(queue="shown", endpoint_url=f"https://shown:{SECRET}@host"),
     "MqttOptions": lambda: MqttOptions(host="shown", topics="shown", client_id="shown", password=SECRET),
     "NatsOptions": lambda: NatsOptions(servers="nats://shown", stream="shown", password=SECRET, token=SECRET),
     "PostgresOptions": lambda: PostgresOptions(
@@ -106,7 +104,7 @@ HOLDERS: dict[Any, Any] = {
     "EventStreamOptions": lambda: EventStreamOptions(url="https://shown", token=SECRET, auth_headers={"x": SECRET}),
     "HttpOptions": lambda: HttpOptions(url="https://shown", token=SECRET, auth_headers={"x-shop": SECRET}),
     "ObjectsOptions": lambda: ObjectsOptions(
-        path=f"s3://shown:{SECRET}@bucket", config={"secret_access_key": SECRET, "sas_key": SECRET}
+        path=f"abfss://shown:{SECRET}@account/a", config={"secret_access_key": SECRET, "sas_key": SECRET}
     ),
     "DecodingOptions": lambda: DecodingOptions(registry_client=CLIENT),
     "JournalOptions": lambda: JournalOptions(path=f"s3://key:{SECRET}@bucket/shown"),
@@ -124,6 +122,7 @@ WITHOUT_SECRETS = {
     "PlannedBatch",
     "RateOptions",
     "SocketOptions",
+    "SqsOptions",
 }
 """They have no field for one: names, numbers, paths of this machine, fingerprints."""
 NOT_PRINTED = {"Job", "Settings", "TopologyClass"}

@@ -157,6 +157,12 @@ def test_a_next_page_with_the_secret_in_its_address_is_refused(server, tmp_path)
     assert SECRET not in str(raised.value)
 
 
+def test_a_short_token_is_no_secret_of_every_cursor(server, tmp_path):
+    server.fill(30)
+    found = run_topology(Rows, config=options(server, "link", http__token="1"))
+    assert len(found.rows("rows")) == 30
+
+
 OAUTH = {"http__oauth__client__id": "shop", "http__oauth__client__secret": "client-hunter2"}
 
 
