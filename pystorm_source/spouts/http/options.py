@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError, given
+from pystorm_source.formats.rescued import RescuedColumn
 from pystorm_source.options import Options, fields_of, parse
 from pystorm_source.options.http_address import check_address, shown_address
 from pystorm_source.options.names import listed
@@ -42,6 +43,7 @@ class HttpOptions(Options, frozen=True, kw_only=True):
         "http.overlap",
         "http.format",
         "http.partitions",
+        "rescuedDataColumn",
         "http.user",
         "http.password",
         "http.auth.header.*",
@@ -103,6 +105,7 @@ class HttpOptions(Options, frozen=True, kw_only=True):
     partition_names: Annotated[str, Meta(description="Partitions to read, comma-separated or a JSON list.")] = (
         msgspec.field(name="http.partitions", default="")
     )
+    rescued: RescuedColumn = msgspec.field(name="rescuedDataColumn", default="")
     token: Annotated[str | None, Meta(description="Sent as a bearer token.")] = msgspec.field(
         name="http.token", default=None
     )

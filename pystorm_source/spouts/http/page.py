@@ -11,8 +11,10 @@ import msgspec
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import SchemaError, given
 from pystorm_source.formats.csv import Csv
+from pystorm_source.formats.csv_rescue import CsvRescue
 from pystorm_source.formats.lines import Faults, LineFormat, TextDecoder, Unreadable
 from pystorm_source.formats.ndjson import NdJson
+from pystorm_source.formats.rescued import is_rescued
 from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.options import HttpOptions
 
@@ -61,12 +63,21 @@ class Reader:
         self._address = ""
         faults = Faults("dead-letter", logger, self._bury, "row")
         types = tuple(stream.types)
+        rescues = is_rescued(options.rescued, self._fields, types)
+        self._content = self._fields[:-1] if rescues else self._fields
         decoder = TextDecoder("utf-8", "replace")
-        self._format: LineFormat = (
-            Csv(self._fields, types, True, ",", "", decoder, faults)
-            if options.body_format == "csv"
-            else NdJson(self._fields, types, faults)
-        )
+
+        def made(fields: tuple[str, ...], types: tuple[str | None, ...], header: bool = False) -> Csv:
+            return Csv(fields, types, header, ",", "", decoder, faults)
+
+        self._format: LineFormat
+        if options.body_format != "csv":
+            self._format = NdJson(self._fields, types, faults, rescues)
+        elif rescues:
+            self._format = CsvRescue(self._fields, types, True, made, faults)
+        else:
+            self._format = made(self._fields, types, header=True)
+        self._faults = faults
 
     def page(self, address: str, headers: Mapping[str, str], body: bytes) -> Page:
         """Raises ValueError for a body that is broken, SchemaError for one without the rows."""
@@ -84,6 +95,7 @@ class Reader:
             return Page(address, headers, None, lines)
         self._header = lines[0]
         self._format.begin(shown_address(address), lines[0])
+        self._faults.path = ""  # what is rescued names no file
         return Page(address, headers, None, lines[1:])
 
     def record(self, row: Any) -> Any:
@@ -102,7 +114,8 @@ class Reader:
 
     def _line(self, row: Any) -> bytes:
         if isinstance(row, list):
-            row = dict(zip(self._fields, row, strict=False))
+            names = [*self._content, *(f"_c{at}" for at in range(len(self._content), len(row)))]
+            row = dict(zip(names, row, strict=False))
         return msgspec.json.encode(row)
 
     def _rows_in(self, document: Any) -> list[Any]:

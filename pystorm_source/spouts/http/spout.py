@@ -92,6 +92,7 @@ class HttpSpout(CursorSpout):
         *,
         url: str | None = None,
         fields: list[str] | None = None,
+        rescued: str | None = None,
     ) -> ComponentSpec:
         """This spout for a Topology; arguments win over the reader's options.
 
@@ -101,11 +102,19 @@ class HttpSpout(CursorSpout):
             config (dict): as in ``Spout.spec``; further options such as ``{"http.paging": "link"}``.
             url (str): ``http.url``: the address of the first page. Defaults to the reader's option, or the class's.
             fields (list[str]): fields with their types, such as ["id long"]. Defaults to the class's ``outputs``.
+            rescued (str): adds a string field of this name, such as ``"_rescued_data"``, for undeclared keys and
+                values of a wrong type, as JSON. Defaults to no such field.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        chosen = {"http.url": url, "record.fields": None if fields is None else list(fields)}
+        if rescued:
+            fields = [*(cls.outputs if fields is None else fields), f"{rescued} string"]
+        chosen = {
+            "http.url": url,
+            "record.fields": None if fields is None else list(fields),
+            "rescuedDataColumn": rescued,
+        }
         spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, chosen))
         if fields is not None:
             spec.streams = Stream.all_of(fields, given_by=cls.__name__)

@@ -220,6 +220,10 @@ class Rows(Topology):
     rows = RowSpout.spec()
 
 
+class Rescuing(Topology):
+    rows = HttpSpout.spec(fields=["id long", "text int"], rescued="_rescued_data")
+
+
 class LateSpout(RowSpout):
     remembered = 20
 

@@ -1,5 +1,6 @@
 """Every way of paging gives each row once, whatever the pages look like and however they grow."""
 
+import json
 from itertools import pairwise
 from random import Random
 
@@ -8,7 +9,7 @@ import pytest
 from pystorm_source.errors import OptionError, SchemaError, TupleFailed
 from pystorm_source.testing import run_topology, verify_spout
 from tests.source.spark_calls import Checkpoint, Run
-from tests.spouts.http.api import PAGINGS, Desk, Enduring, Rows, api, options
+from tests.spouts.http.api import PAGINGS, Desk, Enduring, Rescuing, Rows, api, options
 
 
 @pytest.fixture
@@ -225,3 +226,23 @@ def test_it_keeps_the_laws_of_cursors(server, paging):
     server.most = 10
     server.fill(37)
     verify_spout(Rows.rows, options(server, paging), grow=lambda: server.fill(5))
+
+
+@pytest.mark.parametrize("paging", ["none", "ndjson", "csv"])
+def test_what_does_not_fit_the_fields_is_rescued(server, paging):
+    server.fill(3)
+    for row, text in zip(server.rows[""], ["x", 7, None], strict=True):
+        row["text"] = text if paging != "csv" else "" if text is None else text
+    found = run_topology(Rescuing, config=options(server, paging)).rows("rows")
+    undeclared = [{} if paging == "csv" else {"at": row["at"]} for row in server.rows[""]]
+    expected = [(1, None, {"text": "x"} | undeclared[0]), (2, 7, undeclared[1]), (3, None, undeclared[2])]
+    assert [(*row[:2], {} if row[2] is None else json.loads(row[2])) for row in found] == expected
+
+
+def test_values_of_a_row_without_names_are_rescued_by_position(server):
+    server.rows[""] = [[1, 7], [2, "x", "more"]]
+    found = run_topology(Rescuing, config=options(server, "none")).rows("rows")
+    assert [(*row[:2], row[2] and json.loads(row[2])) for row in found] == [
+        (1, 7, None),
+        (2, None, {"text": "x", "_c2": "more"}),
+    ]
