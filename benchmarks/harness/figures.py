@@ -44,6 +44,11 @@ def acked(case: str) -> list[Cell]:
     return [Cell("acker", case, "ratio"), Cell("acker", f"{case}-no-ids", "ratio"), Cell("latency", case, of=millis)]
 
 
+def peer_of_job(job: str, side: str) -> list[Cell]:
+    """Both rates and their ratio; lines of code of the peer's program."""
+    return [*peer("jobs", f"{job} / {side}"), Cell("jobs", f"{job} / {side}", "lines")]
+
+
 def curve(case: str, of: Callable[[float], float] = float) -> list[Cell]:
     """Its first value and its last, its slope, the slope that is asked for."""
     ends = [Cell("scale", case, "values", lambda values, at=at: of(values[at])) for at in (0, -1)]
@@ -53,6 +58,23 @@ def curve(case: str, of: Callable[[float], float] = float) -> list[Cell]:
 NULL, ID_NULL = "constant spout → null bolt", "constant spout → id bolt → null bolt"
 WORDS = "sentence → split → count"
 ADAPTIVE = ("adaptive", "fixed", "unbounded")
+
+PACKAGES = {
+    "Spark": "spark",
+    "Spark, an Arrow UDF": "spark-udf",
+    "Spark, `transformWithState`": "spark-state",
+    "PyFlink": "flink",
+    "PyFlink, threads": "flink-thread",
+    "Pathway": "pathway",
+    "Quix Streams": "quix",
+    "bytewax": "bytewax",
+    "by hand": "by-hand",
+}
+JOBS = {
+    "orders": ("spark", "spark-udf", "flink", "flink-thread", "pathway", "quix", "bytewax"),
+    "logs": ("spark", "by-hand"),
+    "words": ("spark", "flink", "pathway", "bytewax"),
+}
 
 # By the first cell of the table's head, then by the first cell of a row: the numbers of the other cells.
 FIGURES: dict[str, dict[str, list[Cell]]] = {
@@ -96,6 +118,12 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         "the same `AsyncBolt`, again": peer("operator", "async / by-hand"),
         "answers with a long tail, at most 5 s": peer("operator", "tail / udf"),
         "answers with a long tail, again": peer("operator", "tail / by-hand"),
+    },
+    **{
+        f"{job}, per core-second": {
+            package: peer_of_job(job, side) for package, side in PACKAGES.items() if side in JOBS[job]
+        }
+        for job in JOBS
     },
     "rows in columns, per second": {
         "Arrow spout → filter → output, through Spark": peer("columns", "filter / bare"),

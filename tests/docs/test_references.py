@@ -19,7 +19,7 @@ KNOWN = {key for table in (*TABLES, DeadLetterOptions, KafkaOptions, RateOptions
 KNOWN |= {DEAD_LETTER_PATH}
 # Spark's own words that look like options of ours.
 FOREIGN = {"endingOffsetsByTimestamp", "endingTimestamp", "maxFailures", "maxRecordsPerPartition"}
-FOREIGN |= {"minBy", "maxBy"}  # Trident's
+FOREIGN |= {"minBy", "maxBy", "maxReceiveCount"}  # Trident's, of a queue of SQS
 KEY = re.compile(
     r"\b(?:topology|delivery|batch|output|files)\.[a-z]+(?:\.[a-z]+\d*)*\b(?!\()"
     r"|\b(?:max|min|starting|ending|failOn|include)[A-Z]\w+"
