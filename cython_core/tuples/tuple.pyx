@@ -152,6 +152,12 @@ def offset_of_tree(Tuple tup not None):
     return -1 if tup.roots is not None else tup.offset
 
 
+def attempt_of_tree(Tuple tup not None):
+    """Which attempt of the spout tuple it belongs to, from 1; 0: it stems from several or from none that is tracked, or
+    its tree is over."""
+    return tup.root.emits if tup.root is not NULL and tup.root.attempt == tup.attempt else 0
+
+
 cdef Roots _ids_of = None
 cdef tuple _ids = None
 cdef unsigned long long _failures = 0
