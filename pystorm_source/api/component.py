@@ -21,7 +21,9 @@ from pystorm_source.errors.user_frames import in_a_line, shown, users_line
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
 
 SERIALIZERS = ("json", "msgpack")
-LENT = tuple(f"_pystorm_{name}" for name in ("metrics", "reported", "errors", "options", "rules", "limits", "permits"))
+LENT = tuple(
+    f"_pystorm_{name}" for name in ("metrics", "reported", "errors", "options", "rules", "limits", "permits", "spans")
+)
 
 
 class Component:
@@ -88,6 +90,7 @@ class Component:
     _pystorm_permits: Any = None  # the TaskWaits of its task
     _pystorm_caches: Any = None  # the worker's WorkerCaches
     _pystorm_lookups: Any = None  # the TaskLookups of its task
+    _pystorm_spans: Any = None  # the CallSpans of its task; None without trace.sample
 
     def __init__(
         self,

@@ -54,6 +54,7 @@ class Limit:
         self._permits = permits
         self._number = number
         self._waiters: list[Waiter] = []
+        self._span: Any = None
 
     @property
     def name(self) -> str:
@@ -201,9 +202,14 @@ class Limit:
 
     def _began(self, asked: float) -> None:
         seconds = self._permits.clock.monotonic() - asked
-        self._bolt.report_metric(f"limit.{self._permits.limit.name}.wait.secs", seconds)
+        self._bolt.report_metric(f"limit.{self.name}.wait.secs", seconds)
+        if (spans := self._bolt._pystorm_spans) is not None:
+            self._span = spans.begin(self.name, {"pystorm.limit": self.name, "pystorm.waited_ms": seconds * 1000})
 
     def _ended(self, error: BaseException | None) -> None:
+        span, self._span = self._span, None
+        if span is not None:
+            span.end(error)
         waiters, self._waiters = self._waiters, []
         if waiters:
             has_expired = isinstance(error, asyncio.CancelledError) and self._has_expired()

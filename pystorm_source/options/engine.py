@@ -105,6 +105,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         "topology.subprocess.timeout.secs",
         "spout.unavailable.timeout",
         "topology.testing.always.try.serialize",
+        "trace.sample",
+        "trace.setup",
         "pystorm.log.path",
         "pystorm.log.file",
         "pystorm.log.format",
@@ -394,6 +396,22 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             description="Seconds of the first pause. While calls keep failing, pauses double, up to 10 s.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.pause.secs", default=0.5)
+    trace_sample: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="Share of micro-batches whose tasks and calls have OpenTelemetry spans, from 0 to 1. 0: none. "
+            "Needs opentelemetry-api on driver and executors.",
+        ),
+    ] = msgspec.field(name="trace.sample", default=0.0)
+    trace_setup: Annotated[
+        str,
+        Meta(
+            description="Function as module:function that sets the provider of spans, called once in each Python "
+            "process before its first span. Empty: the process has one."
+        ),
+    ] = msgspec.field(name="trace.setup", default="")
     environment: Annotated[
         str,
         Meta(description="Entry to use of each `par` that is a dict."),

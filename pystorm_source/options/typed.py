@@ -228,6 +228,8 @@ ReadOptions = TypedDict(
         "topology.subprocess.timeout.secs": float | None,
         "topology.testing.always.try.serialize": bool | None,
         "topology.tick.tuple.freq.secs": float | None,
+        "trace.sample": float | None,
+        "trace.setup": str | None,
         "use": str | None,
         "value.avro.reader.schema": str | dict[str, Any] | None,
         "value.format": Literal["", "bytes", "string", "json", "avro", "protobuf"] | None,

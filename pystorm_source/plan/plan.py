@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.component import Component
 from pystorm_source.api.limited_calls import limit_calls
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import DEAD_LETTER, Stream
+from pystorm_source.api.traced_calls import trace_calls
 from pystorm_source.errors import OptionError, TopologyError, said
 from pystorm_source.errors.redaction import RedactedRepr
 from pystorm_source.options import EngineOptions, Options, declared_by, parse
@@ -48,6 +50,8 @@ class ComponentPlan(RedactedRepr):
         made._pystorm_options = self.options
         if self.options.bolt_limits and not self.is_spout:
             limit_calls(made)
+        if self.options.trace_sample and isinstance(made, AsyncBolt):
+            trace_calls(made)
         return made
 
     @property

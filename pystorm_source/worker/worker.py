@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 from random import Random
 from threading import Thread
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -22,8 +22,10 @@ from pystorm_source.caches.lookups import TaskLookups
 from pystorm_source.caches.worker_caches import WorkerCaches
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
+from pystorm_source.errors.packages import package
 from pystorm_source.limits.permit_waits import TaskWaits
 from pystorm_source.limits.worker_limits import PermitPlace, WorkerLimits
+from pystorm_source.options import EngineOptions
 from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.advice import Advice
@@ -42,6 +44,9 @@ from pystorm_source.worker.source_outage import SourceOutage
 from pystorm_source.worker.unawaited import watch_unawaited
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, LongCall, watching
 from pystorm_source.worker.wiring import Links, Wiring
+
+if TYPE_CHECKING:
+    from pystorm_source.worker.spans import TaskSpans
 
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 
@@ -71,6 +76,15 @@ class ChildSet(Links, Protocol):
 
     def close(self) -> None:
         """Ends all of them: those that were told to end, as soon as they do so or their time is over."""
+
+
+def _task_spans(options: EngineOptions) -> "TaskSpans | None":
+    if not options.trace_sample:
+        return None
+    package("opentelemetry.trace", "trace.sample", "otel")
+    from pystorm_source.worker.spans import TaskSpans
+
+    return TaskSpans(options)
 
 
 class Worker:
@@ -115,6 +129,7 @@ class Worker:
         self.place = InputPlace(plan.name)
         self.limits = limits or WorkerLimits(engine, self.clock)
         caches = caches or WorkerCaches(self.clock)
+        self.spans = _task_spans(engine)
         self._places: list[PermitPlace | None] = []  # the last one sent to the child processes; empty at first
         for executor in self.executors:
             executor.instance._pystorm_errors = self._error_log
@@ -127,6 +142,7 @@ class Worker:
                 executor.link.waits if isinstance(executor, RemoteExecutor) else TaskWaits()
             )
             executor.instance._pystorm_reported = executor.reported
+            executor.instance._pystorm_spans = None if self.spans is None else self.spans.of(executor)
             executor.out.new_strategy = self._room_waits_of(executor)
         self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)
         self._micro_batch = self._new_micro_batch()

@@ -1,0 +1,153 @@
+"""Spans of a worker's tasks, and of the calls that its components make::
+
+    micro-batch ─► task ─┬─► a call of an AsyncBolt's process ─┬─► the block of self.limit
+    (the driver)         └─► the block of self.limit           └─► what instrumented clients add
+
+Parents are passed on by hand, not by the thread's context: calls run in several threads, and a task's rows leave in
+between. Inside of a call, its span is the current one.
+
+Order: imported only where ``trace.sample`` is set, because it imports opentelemetry.
+
+Threading law: one thread begins and ends tasks; calls begin and end in any thread.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry import context, trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from cython_core.executors.async_executor import request_variable
+from cython_core.executors.executor import Executor
+from cython_core.routing.failure_kinds import Hopeless, RetryLater
+from cython_core.tuples.tuple import attempt_of_tree
+from pystorm_source.api.batch_call import call_of
+from pystorm_source.options import EngineOptions
+from pystorm_source.worker.tracing import note_end, tracer_of
+
+Call = Coroutine[Any, Any, Any]
+
+
+class TaskSpans:
+    """``context``: OpenTelemetry's, of the task that runs now; None if it is not sampled."""
+
+    def __init__(self, options: EngineOptions) -> None:
+        self.context: context.Context | None = None
+        self.tracer: trace.Tracer
+        self._options = options
+
+    def of(self, executor: Executor) -> "CallSpans":
+        """Spans of the calls of this component's task."""
+        return CallSpans(self, executor)
+
+    @contextmanager
+    def task(self, name: str, traceparent: str, attributes: Mapping[str, Any]) -> Iterator[None]:
+        """The block is a sampled task. ``traceparent``: names its parent as W3C says; empty: it has no parent. Raises
+        OptionError as ``tracer_of``."""
+        self.tracer = tracer_of(self._options)
+        parent = TraceContextTextMapPropagator().extract({"traceparent": traceparent}, context.Context())
+        span = self.tracer.start_span(name, parent, attributes=attributes)
+        self.context = trace.set_span_in_context(span, parent)
+        error: BaseException | None = None
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.context = None
+            _end(span, error)
+            note_end()
+
+
+class CallSpans:
+    """Spans of the calls of one component's task: ``Component._pystorm_spans``."""
+
+    def __init__(self, task: TaskSpans, executor: Executor):
+        self._task = task
+        self._executor = executor
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A component's state may be pickled: the engine's own attributes are left out."""
+        return type(None), ()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the task that runs now is sampled."""
+        return self._task.context is not None
+
+    def begin(self, call: str, attributes: Mapping[str, Any]) -> "CallSpan | None":
+        """Begins the span of a call, which is current until its end; None if the task is not sampled."""
+        parent, current = self._task.context, trace.get_current_span()
+        if parent is None:
+            return None
+        if current.is_recording() and _trace_of(current) == _trace_of(trace.get_current_span(parent)):
+            parent = None  # a call inside of a call
+        component = self._executor.component
+        span = self._task.tracer.start_span(f"{component} {call}", parent, attributes=attributes)
+        span.set_attributes({"pystorm.component": component, "pystorm.task": self._executor.task})
+        if attempt := self._attempt():
+            span.set_attribute("pystorm.attempt", attempt)
+        return CallSpan(span)
+
+    async def called(self, method: str, call: Callable[..., Call], arguments: tuple[Any, ...]) -> Any:
+        """Awaits a call of an AsyncBolt, in a span."""
+        span = self.begin(method, {})
+        error: BaseException | None = None
+        try:
+            return await call(*arguments)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            if span is not None:
+                span.end(error)
+
+    def _attempt(self) -> int:
+        """Returns the attempt number of the call's tuple, for a batch the highest number; 0 if unknown."""
+        bolt = self._executor.instance
+        if (batch := call_of(bolt)) is not None:
+            return max(attempt_of_tree(row.tup) for row in batch.rows)
+        request = request_variable.get(None)
+        if request is not None and request.bolt is bolt:
+            return attempt_of_tree(request.tup)
+        tup, _ = self._executor.at_work  # type: ignore[attr-defined]
+        return 0 if tup is None else attempt_of_tree(tup)
+
+
+class CallSpan:
+    """The span of a call that has begun."""
+
+    def __init__(self, span: trace.Span):
+        self._span = span
+        self._before = context.get_current()
+        context.attach(trace.set_span_in_context(span))
+
+    def end(self, error: BaseException | None) -> None:
+        """``error``: the exception that has ended the call."""
+        if not isinstance(error, GeneratorExit):  # a coroutine is dropped, perhaps in the context of something else
+            # Not detach, which logs an error in another context.
+            context.attach(self._before)
+        _end(self._span, error)
+
+
+def _trace_of(span: trace.Span) -> int:
+    return int(span.get_span_context().trace_id)
+
+
+def _end(span: trace.Span, error: BaseException | None) -> None:
+    """Names the class of the exception, not its text, which may quote rows."""
+    span.set_attribute("pystorm.outcome", _outcome(error))
+    if error is not None:
+        span.set_attribute("error.type", type(error).__qualname__)
+        span.set_status(trace.StatusCode.ERROR)
+    span.end()
+
+
+def _outcome(error: BaseException | None) -> str:
+    if error is None:
+        return "ok"
+    if isinstance(error, RetryLater):
+        return "retry-after"
+    return "hopeless" if isinstance(error, Hopeless) else "error"

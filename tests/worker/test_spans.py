@@ -1,0 +1,251 @@
+"""Spans of a worker's tasks and of the calls of its components."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.propagate import inject
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from pystorm_source import AsyncBatchBolt, AsyncBolt, Bolt, Hopeless, RetryLater
+from pystorm_source.errors import OptionError, TupleFailed
+from pystorm_source.options import EngineOptions, parse
+from pystorm_source.worker import tracing
+from tests.worker.running import Numbers, Pass, numbers, topology, worker_of
+from tests.worker.traces import SET_UP, SPANS
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+CONFIG = {
+    "trace.sample": 1, "trace.setup": SET_UP, "topology.rate.limit": {"api": "10000/s"},
+    "topology.dead.letter": "drop",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def spans():
+    SPANS.clear()
+    return SPANS
+
+
+def traced(bolt, rows=3, config=CONFIG, spout=Numbers, **of_bolt):
+    """The spans of one sampled task, by name; the rows."""
+    s = spout.spec()
+    worker = worker_of(topology(s=s, b=bolt.spec(inputs=[s], **of_bolt), config=config), "b")
+    try:
+        with worker.spans.task("task T", PARENT, {"x": 1}):
+            found = numbers(worker.run("s", "p", 0, rows))
+    finally:
+        worker.stop()
+    return found
+
+
+def named(name):
+    return [span for span in SPANS.get_finished_spans() if span.name == name]
+
+
+def outcomes(name):
+    return sorted((span.attributes["pystorm.attempt"], span.attributes["pystorm.outcome"]) for span in named(name))
+
+
+class Asks(Bolt):
+    outputs = ["n long"]
+    exit_on_exception = False
+
+    def process(self, tup):
+        with self.limit("api"):
+            self.called(tup.values.n)
+        self.emit([tup.values.n])
+
+    def called(self, n):
+        """A call of a service."""
+
+
+class AsksAsync(AsyncBolt):
+    outputs = ["n long"]
+    exit_on_exception = False
+
+    async def process(self, tup):
+        async with self.limit("api"):
+            await asyncio.sleep(0.001)
+            await self.called(tup.values.n)
+        self.emit([tup.values.n])
+
+    async def called(self, n):
+        """A call of a service."""
+
+
+@pytest.mark.parametrize(("bolt", "above"), [(Asks, "task T"), (AsksAsync, "b process")])
+def test_a_call_is_below_its_task_and_the_task_below_its_micro_batch(bolt, above):
+    assert sorted(traced(bolt)) == [0, 1, 2]
+    (task,) = named("task T")
+    assert (f"{task.parent.trace_id:032x}", f"{task.parent.span_id:016x}") == tuple(PARENT.split("-")[1:3])
+    calls = named("b api")
+    assert len(calls) == 3
+    assert {call.parent.span_id for call in calls} <= {span.context.span_id for span in named(above)}
+    assert {span.context.trace_id for span in SPANS.get_finished_spans()} == {task.parent.trace_id}
+    assert {call.attributes["pystorm.component"] for call in calls} == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(RetryLater(0.0), "retry-after"), (Hopeless("bad"), "hopeless"), (OSError("x"), "error")]
+)
+@pytest.mark.parametrize("base", [Asks, AsksAsync])
+def test_each_attempt_has_a_span_with_its_outcome(base, error, outcome):
+    tried = []
+
+    class Fails(base):
+        def called(self, n):
+            tried.append(n)
+            if tried.count(n) == 1 and n == 1:
+                raise error
+            return super().called(n)
+
+    traced(Fails)
+    retried = [] if outcome == "hopeless" else [(2, "ok")]
+    assert outcomes("b api") == sorted([(1, "ok"), (1, "ok"), (1, outcome), *retried])
+    (failed,) = [span for span in named("b api") if span.attributes["pystorm.outcome"] == outcome]
+    assert failed.attributes["error.type"] == type(error).__name__
+    assert not failed.events and failed.status.description is None, "texts of exceptions may quote rows"
+
+
+def test_the_span_of_a_call_is_current_in_it_and_only_in_it():
+    seen = []
+
+    class Looks(Asks):
+        def process(self, tup):
+            super().process(tup)
+            seen.append(trace.get_current_span().get_span_context().is_valid)
+
+        def called(self, n):
+            headers = {}
+            inject(headers)
+            seen.append(headers["traceparent"])
+
+    traced(Looks, rows=1)
+    (call,) = named("b api")
+    assert seen == [f"00-{call.context.trace_id:032x}-{call.context.span_id:016x}-01", False]
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_concurrent_calls_do_not_mix():
+    seen = {}
+
+    class Looks(AsksAsync):
+        async def called(self, n):
+            before = trace.get_current_span().get_span_context().span_id
+            await asyncio.sleep(0.01)
+            seen[n] = before, trace.get_current_span().get_span_context().span_id
+
+    traced(Looks, rows=20)
+    assert len({span for span, _ in seen.values()}) == 20
+    assert all(before == after for before, after in seen.values())
+
+
+def test_a_bulk_call_has_one_span_and_limits_of_the_spec_are_inside():
+    class Bulk(AsyncBatchBolt):
+        outputs = ["n long"]
+        batch_seconds = 0.01
+
+        async def process_batch(self, tups):
+            return [[tup.values.n] for tup in tups]
+
+    assert sorted(traced(Bulk, rows=5, limits=["api"])) == [0, 1, 2, 3, 4]
+    (call,), (limit,) = named("b process_batch"), named("b api")
+    assert limit.parent.span_id == call.context.span_id
+    assert call.attributes["pystorm.attempt"] == 1
+
+
+def test_a_spouts_call_has_a_span():
+    class Reads(Numbers):
+        def open(self, partition, start, end):
+            with self.limit("api"):
+                super().open(partition, start, end)
+
+    traced(Pass, spout=Reads)
+    (call,), (task,) = named("s api"), named("task T")
+    assert call.parent.span_id == task.context.span_id
+
+
+def test_a_task_that_fails_says_so():
+    class Fails(Bolt):
+        def process(self, tup):
+            raise OSError("row 1")
+
+    with pytest.raises(TupleFailed):
+        traced(Fails)
+    (task,) = named("task T")
+    assert task.attributes["pystorm.outcome"] == "error" and not task.status.is_ok
+
+
+def test_a_task_that_is_not_sampled_has_no_spans():
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=AsksAsync.spec(inputs=[s]), config=CONFIG), "b")
+    assert numbers(worker.run("s", "p", 0, 3)) == [0, 1, 2]
+    worker.stop()
+    assert SPANS.get_finished_spans() == ()
+
+
+def test_without_the_option_nothing_is_imported_and_calls_are_not_wrapped():
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=AsksAsync.spec(inputs=[s]), config={}), "b")
+    (bolt,) = [each.instance for each in worker.executors if each.component == "b"]
+    assert worker.spans is None and bolt._pystorm_spans is None and "process" not in vars(bolt)
+    worker.stop()
+    script = (
+        "import sys; import pystorm_source.source.data_source, pystorm_source.operator.task, pystorm_source.sink\n"
+        "from tests.worker.running import *\n"
+        "worker = above(Pass); assert len(numbers(worker.run('s', 'p', 0, 9))) == 9; worker.stop()\n"
+        "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("tests.worker.traces:fails", "the function raised ValueError"),
+        ("tests.worker.traces:nothing", "has no function 'nothing'"),
+        ("tests.worker.traces", "is a function as module:function"),
+        ("no_such_module:f", "cannot be imported"),
+    ],
+)
+def test_a_set_up_that_cannot_be_called(given, says):
+    with pytest.raises(OptionError, match=f"trace.setup.*{says}"):
+        tracing.tracer_of(parse(EngineOptions, {"trace.sample": 1, "trace.setup": given}))
+
+
+@pytest.mark.parametrize("given", [-0.1, 1.1, "often"])
+def test_a_share_is_between_0_and_1(given):
+    with pytest.raises(OptionError, match="trace.sample"):
+        parse(EngineOptions, {"trace.sample": given})
+
+
+class Hangs(SpanExporter):
+    """A collector that answers when the test says so. ``begun``: exports so far."""
+
+    def __init__(self):
+        self.answers, self.begun = threading.Event(), 0
+
+    def export(self, spans):
+        self.begun += 1
+        self.answers.wait(60)
+        return SpanExportResult.SUCCESS
+
+
+def test_an_export_that_hangs_delays_one_task_by_half_a_second():
+    tracer, exporter = tracing.tracer_of(parse(EngineOptions, CONFIG)), Hangs()
+    trace.get_tracer_provider().add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1e7))
+    began = time.monotonic()
+    for _ in range(3):
+        tracer.start_span("task T").end()
+        tracing.note_end()
+        tracing.flush()
+    seconds, begun = time.monotonic() - began, exporter.begun
+    exporter.answers.set()
+    tracing._flushing.join()
+    assert begun == 1
+    assert tracing.FLUSH_SECONDS <= seconds < 2 * tracing.FLUSH_SECONDS
