@@ -39,10 +39,12 @@ from pystorm_source.spark.dead_letter_file import letters_kept
 from pystorm_source.spark.input_feed import fed, place_of_task
 from pystorm_source.spark.interned import interned, pickled_with
 from pystorm_source.spark.task_cores import advise_of_cores
+from pystorm_source.spark.task_span import span_of_place
 from pystorm_source.spark.versions import map_in_arrow, states_take_rows, transform_with_state
 from pystorm_source.stages.crossing import AT, Crossing
 from pystorm_source.stages.entry_feeds import EntryColumns
 from pystorm_source.worker import warm
+from pystorm_source.worker.tracing import flush
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -136,7 +138,8 @@ class KeyedProcessor(StatefulProcessor):
                 yield from _rows(plan, self._kept, {TIMER_INPUT: _Once([_timer_batch(plan.shape, due)])}, now)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """The task ends."""
+        flush()
 
 
 class _Once:
@@ -167,6 +170,7 @@ def _rows(plan: KeyedPlan, kept: BucketStates, feeds: "dict[str, _Once]", now: i
     place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
     with (
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
+        span_of_place(worker, place),
         letters_kept(worker, operator.letters, operator.applied),
     ):
         lease(worker, place.run, operator.permits_from)

@@ -21,9 +21,11 @@ from pystorm_source.spark.dead_letter_file import NO_LETTERS, LetterFolder, lett
 from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout_of
 from pystorm_source.spark.interned import interned, pickled_with
 from pystorm_source.spark.task_cores import advise_of_cores
+from pystorm_source.spark.task_span import span_of_place
 from pystorm_source.stages.entry_feeds import EntryColumns, EntryFeeds
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.tracing import flush
 from pystorm_source.worker.worker import Worker
 
 logger = logging.getLogger("pystorm.operator")
@@ -78,7 +80,10 @@ def run_task(made: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
     UsageError if a module of the user's is missing here.
     """
     with spark_border():
-        yield from _rows(interned(made), batches)
+        try:
+            yield from _rows(interned(made), batches)
+        finally:
+            flush()
 
 
 def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -86,6 +91,7 @@ def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator
     _advise(operator)
     with (
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
+        span_of_place(worker, place),
         letters_kept(worker, operator.letters, operator.applied),
     ):
         lease(worker, place.run, operator.permits_from)

@@ -16,7 +16,9 @@ from pystorm_source.spark.input_feed import InputFeed, fed, place_of_task, spout
 from pystorm_source.spark.key_columns import KeyColumns
 from pystorm_source.spark.query_batch import QueryBatch
 from pystorm_source.spark.task_cores import advise_of_cores
+from pystorm_source.spark.task_span import span_of_place
 from pystorm_source.worker import warm
+from pystorm_source.worker.tracing import flush
 from pystorm_source.worker.worker import Worker
 
 TWO_WRITES = (
@@ -60,7 +62,7 @@ def write_rows(
             feed = InputFeed(batches, columns.types, keys.took if keys is not None else None)
             began = clock.monotonic()
             key_of = keys.key if keys is not None else None
-            with fed(worker, {request.input: feed}, place, feed, key_of) as all_rows:
+            with span_of_place(worker, place), fed(worker, {request.input: feed}, place, feed, key_of) as all_rows:
                 for rows in all_rows:
                     letters.write(rows)
                 letters.close()
@@ -68,6 +70,8 @@ def write_rows(
     except BaseException:
         letters.remove()
         raise
+    finally:
+        flush()
     return Written(encode(report), clock.wall(), letters.name, stem)
 
 

@@ -30,6 +30,7 @@ from pystorm_source.plan import lint
 from pystorm_source.source.admission.controller import AdmissionState, initial_rates
 from pystorm_source.source.admission.limits import limits_of
 from pystorm_source.source.driver.batch_plan import Busy, PlanState, Seen, plan
+from pystorm_source.source.driver.batch_spans import BatchSpans
 from pystorm_source.source.driver.commits import Commits
 from pystorm_source.source.driver.partitions import partitions_of
 from pystorm_source.source.driver.run_telemetry import RunTelemetry
@@ -79,6 +80,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._snapshots = SnapshotReader(
             request.plan, self._spouts, request.options.max_offsets_per_trigger, self._clock
         )
+        self._spans = BatchSpans(request.plan)
         self._commits = Commits(self._spouts, self._clock)
         is_controlled = in_runner() if controlled is None else controlled
         self._state = PlanState(is_controlled and request.options.feedback != "off")
@@ -100,6 +102,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and exceptions of spouts.
         """
+        self._spans.ended()
         if is_held(self._telemetry.began):  # its job waits for the running micro-batch, to stop the query
             return (self._at or Offsets()).to_json() if start is None else start
         asked = self._clock.monotonic(), self._clock.wall()
@@ -149,6 +152,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         since, upto = self._parsed(start), self._parsed(end)
         ranges, telemetry, options = wire.ranges(since, upto), self._telemetry, self._request.options
         batch = PlannedBatch.of(ranges, self._request.fingerprint, telemetry.run, telemetry.receiver.endpoint())
+        batch = replace(batch, traceparent=self._spans.begun(batch.batch))
         self._state, self._at = self._state.begun(batch.batch), upto
         made = partitions_of(ranges, batch, self._spouts, options.min_partitions, options.max_records_per_partition)
         telemetry.begun(batch.batch, len(made))
@@ -185,6 +189,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         finally:
             telemetry.recorder.close()
             telemetry.receiver.close()
+            self._spans.close()
         if _terminated:
             # Workaround: Spark's runner would still write its last error to a closed socket, and print that failure.
             logging.shutdown()

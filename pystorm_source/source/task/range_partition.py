@@ -27,7 +27,8 @@ class PlannedBatch:
     replay has the same one. ``run``: the run of a query; workers stay warm only within a run, so other queries never
     see a bolt's state. ``report_to``: the endpoint for reports, None for no reports. ``run`` and ``report_to`` do not
     count when partitions are compared: a replay after a restart reads the same. ``first``: spout, partition and start
-    of the range whose task names Spark's query in its report.
+    of the range whose task names Spark's query in its report. ``traceparent``: of the micro-batch's span, empty if it
+    is not sampled; it does not count either, as a replay may have another one.
     """
 
     version: str
@@ -36,6 +37,7 @@ class PlannedBatch:
     run: str = field(default="", compare=False)
     report_to: ReportEndpoint | None = field(default=None, compare=False, repr=False)
     first: tuple[str, str, int] | None = field(default=None, compare=False, repr=False)
+    traceparent: str = field(default="", compare=False, repr=False)
 
     @classmethod
     def of(cls, ranges: Ranges, plan: str, run: str = "", report_to: ReportEndpoint | None = None) -> "PlannedBatch":
@@ -53,7 +55,8 @@ class PlannedBatch:
         return pickle.dumps(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PlannedBatch, (self.version, self.plan, self.batch, self.run, self.report_to, self.first)
+        fields = self.version, self.plan, self.batch, self.run, self.report_to, self.first, self.traceparent
+        return PlannedBatch, fields
 
 
 @dataclass(slots=True, unsafe_hash=True)

@@ -2,7 +2,7 @@
 runner."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +18,11 @@ from pystorm_source.spark.dead_letter_file import LetterFolder, letters_kept
 from pystorm_source.spark.input_feed import key_prefix
 from pystorm_source.spark.interned import interned, pickled
 from pystorm_source.spark.task_cores import advise_of_cores
+from pystorm_source.spark.task_span import task_span
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.tracing import flush
+from pystorm_source.worker.worker import Worker
 
 
 class TaskReader:
@@ -49,8 +52,11 @@ def read_ranges(request: ReadRequest, output: OutputPlan, partition: InputPartit
     driver and executor differ in version or plan, TupleFailed, whose message is a FailureBlock, if a component does.
     """
     with spark_border():
-        for each in ranges_of(partition):
-            yield from _rows(request, output, each)
+        try:
+            for each in ranges_of(partition):
+                yield from _rows(request, output, each)
+        finally:
+            flush()  # order: after the reports, which have a range's seconds
 
 
 def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -> Iterator[pa.RecordBatch]:
@@ -66,6 +72,7 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -
         worker.place.prefix = key_prefix(request.plan.name, request.options.use)
         reporter.begin()  # after it: a worker is built once, which does not count for its rate
         with (
+            _span(worker, partition),
             reporter.answering(worker) if partition.report_to is not None else nullcontext(),
             letters_kept(worker, LetterFolder.of(request.options), partition.planned.run),
         ):
@@ -87,3 +94,11 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -
                 warm.give_back(worker)
             else:
                 worker.stop()
+
+
+def _span(worker: Worker, partition: RangePartition) -> AbstractContextManager[None]:
+    traceparent = partition.planned.traceparent
+    if not traceparent:
+        return nullcontext()
+    place = {"partition": partition.partition, "start": partition.start, "end": partition.end}
+    return task_span(worker, traceparent, spout=partition.component, **place)
