@@ -13,6 +13,8 @@ import pytest
 
 from tests.source.traced_job import ROWS
 
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]  # the first test of each process runs the job
+
 TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-0[13]")
 
 
@@ -49,7 +51,7 @@ def traced(tmp_path_factory):
         threading.Thread(target=service.serve_forever, daemon=True).start()
         places = {"TRACES": str(folder / "spans"), "SERVICE": f"http://127.0.0.1:{service.server_port}"}
         command = [sys.executable, "-m", "tests.source.traced_job", str(folder)]
-        subprocess.run(command, env={**os.environ, **places}, check=True, timeout=150)
+        subprocess.run(command, env={**os.environ, **places}, check=True, timeout=270)
         service.shutdown()
     lines = [line for path in (folder / "spans").glob("*.jsonl") for line in path.read_text().splitlines()]
     spans = {span["context"]["span_id"]: span for span in map(json.loads, lines)}
@@ -73,8 +75,6 @@ def of_header(spans, header):
     return spans[f"0x{span}"]
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(240)
 def test_headers_lead_from_a_call_to_its_micro_batch(traced):
     _, spans, asked = traced
     calls = [(path, of_header(spans, header)) for path, header in asked if path.startswith("/source/")]
@@ -85,7 +85,6 @@ def test_headers_lead_from_a_call_to_its_micro_batch(traced):
     assert len({span["context"]["trace_id"] for _, span in calls}) == 2, "a trace for each micro-batch"
 
 
-@pytest.mark.spark
 def test_a_retried_call_has_a_span_for_each_attempt(traced):
     _, spans, asked = traced
     tried = [of_header(spans, header)["attributes"] for path, header in asked if path == "/source/1"]
@@ -94,7 +93,6 @@ def test_a_retried_call_has_a_span_for_each_attempt(traced):
     assert tried[0]["pystorm.waited_ms"] >= 0
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("door", "topology"), [("operator", "Operator"), ("sink", "Sink")])
 def test_tasks_of_operators_and_sinks_begin_a_trace(traced, door, topology):
     _, spans, asked = traced
@@ -103,7 +101,6 @@ def test_tasks_of_operators_and_sinks_begin_a_trace(traced, door, topology):
     assert {tuple(names_up(spans, span)) for span in calls} == {("ask api", f"task {topology}")}
 
 
-@pytest.mark.spark
 def test_tasks_of_all_doors_name_the_query_and_its_micro_batch(traced):
     _, spans, _ = traced
     tasks = [span["attributes"] for span in spans.values() if span["name"].startswith("task ")]
@@ -112,7 +109,6 @@ def test_tasks_of_all_doors_name_the_query_and_its_micro_batch(traced):
     assert len({each["pystorm.run"] for each in tasks}) == 1
 
 
-@pytest.mark.spark
 def test_no_offset_has_a_trace(traced):
     folder, spans, _ = traced
     (offsets,) = {path.parent for path in (folder / "checkpoint").glob("offsets/[0-9]*")}
