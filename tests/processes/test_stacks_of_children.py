@@ -94,9 +94,9 @@ def placed(processes=1):
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_a_child_is_named_with_its_tuples_and_its_line(tmp_path, scheduler):
-    said = r"waits, task 2: waits for process \d+, which has said nothing yet of \d+ tuples, the oldest sent \S+ s "
+    said = r"waits, task 2: waits for process \d+, which has neither acked nor failed \d+ tuples? yet, the oldest sent "
     text = asked_until(
-        said + r"ago; tuple \(\d,\) of s.default; offset \d(.|\n)* in wait_for", placed(), tmp_path, scheduler
+        said + r"\S+ s ago; tuple \(\d,\) of s.default; offset \d(.|\n)* in wait_for", placed(), tmp_path, scheduler
     )
     assert " in wait_for: time.sleep(0.005)  # the line that is shown" in text
     assert "child_tasks.py" not in text
@@ -117,9 +117,8 @@ def test_a_task_without_a_process_has_none(tmp_path):
 
 
 def test_in_the_kit_a_child_is_in_the_call_of_this_process(tmp_path):
-    text = asked_until(
-        "waits, task 2: waits for its process, which has said nothing yet of", placed(), tmp_path, clock=ManualClock()
-    )
+    said = "waits, task 2: waits for its process, which has neither acked nor failed"
+    text = asked_until(said, placed(), tmp_path, clock=ManualClock())
     assert "does not answer" not in text
 
 

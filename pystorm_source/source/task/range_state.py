@@ -108,7 +108,7 @@ def _in_process(executor: RemoteExecutor, room_at: str) -> TaskState:
         said = "" if frames or not executor.link.pid else _silent(frames)
         oldest = f", the oldest sent {seconds:,.3g} s ago" if seconds else ""
         limited = waiting_text([executor])
-        waits = f"waits for {whose}, which has said nothing yet of {_counted(away)}{oldest}{limited}{said}"
+        waits = f"waits for {whose}, which has neither acked nor failed {_counted(away)} yet{oldest}{limited}{said}"
     return TaskState(
         component=executor.component,
         task=executor.task,
