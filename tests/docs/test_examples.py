@@ -247,11 +247,10 @@ def test_reading_a_rest_api(spark, tmp_path):
             wait_until(lambda: rows_in(spark, f"{tmp_path}/desk") == 251)
         # The other spouts of the page.
         names = run(None, "docs/REST.md", places, given=[given[0], *given[2:]])
-        for spout, wanted in (("AllTickets", 2 * 251), ("LateTickets", 251)):
+        for spout, wanted in (("AllTickets", 2 * 250), ("LateTickets", 251)):
             topology = type("Desk", (names["Topology"],), {"tickets": names[spout].spec()})
             rows = run_topology(topology, config={"path": server.url}).rows("tickets")
-            assert Counter(rows) == dict.fromkeys(set(rows), wanted // 251)
-            assert len(rows) == wanted
+            assert len(rows) == len(set(rows)) == wanted
 
 
 def test_a_recorded_service(tmp_path):
