@@ -234,4 +234,4 @@ def test_the_example_of_the_page(spark, kafka):
     text = block.text.replace("broker:9092", kafka.bootstrap).replace('"orders"', repr(topic.name))
     names = {"__name__": "__main__", "spark": spark}
     exec(compile("\n" * (block.line - 1) + text, "docs/KAFKA.md", "exec"), names)
-    assert [tuple(row) for row in names["dear"].collect()] == [("me", "rug", decimal.Decimal("250.50"))]
+    assert [tuple(row) for row in names["expensive"].collect()] == [("me", "rug", decimal.Decimal("250.50"))]
