@@ -95,9 +95,8 @@ def placed(processes=1):
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_a_child_is_named_with_its_tuples_and_its_line(tmp_path, scheduler):
     said = r"waits, task 2: waits for process \d+, which has neither acked nor failed \d+ tuples? yet, the oldest sent "
-    text = asked_until(
-        said + r"\S+ s ago; tuple \(\d,\) of s.default; offset \d(.|\n)* in wait_for", placed(), tmp_path, scheduler
-    )
+    said += r"\S+ s ago; tuple \(\d,\) of s.default; offset \d(.|\n)* in wait_for: time.sleep"
+    text = asked_until(said, placed(), tmp_path, scheduler)
     assert " in wait_for: time.sleep(0.005)  # the line that is shown" in text
     assert "child_tasks.py" not in text
     assert re.search(r"^  +'waits' waits for process \d+, .* at test_stacks_of_children.py:", text, re.MULTILINE)
