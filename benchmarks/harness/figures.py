@@ -45,8 +45,8 @@ def acked(case: str) -> list[Cell]:
 
 
 def peer_of_job(job: str, side: str) -> list[Cell]:
-    """Both rates and their ratio; lines of code of the peer's program."""
-    return [*peer("jobs", f"{job} / {side}"), Cell("jobs", f"{job} / {side}", "lines")]
+    """Both rates and their ratio; lines of code of both programs."""
+    return [*peer("jobs", f"{job} / {side}"), *(Cell("jobs", f"{job} / {each}", "lines") for each in ("pystorm", side))]
 
 
 def curve(case: str, of: Callable[[float], float] = float) -> list[Cell]:
@@ -72,8 +72,9 @@ PACKAGES = {
 }
 JOBS = {
     "orders": ("spark", "spark-udf", "flink", "flink-thread", "pathway", "quix", "bytewax"),
+    "visits": ("spark", "spark-state", "pathway", "bytewax"),
     "logs": ("spark", "by-hand"),
-    "words": ("spark", "flink", "pathway", "bytewax"),
+    "words": ("spark", "flink", "flink-thread", "pathway", "bytewax"),
 }
 
 # By the first cell of the table's head, then by the first cell of a row: the numbers of the other cells.
