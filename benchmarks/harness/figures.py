@@ -259,7 +259,7 @@ def _row(head: str, line: str) -> str:
 
 def _figure(shown: re.Match[str], cell: Cell) -> str:
     found = records(cell.bench, cell.case)
-    seen = [cell.of(record[cell.field]) for record in found]
+    seen = [cell.of(record[cell.field]) for record in found if record.get(cell.field) is not None]
     million = shown[2] or ""
     digits = len(shown[1].partition(".")[2])
     exact = cell.of(median_of(found)[cell.field]) / (1e6 if million else 1)
@@ -268,9 +268,11 @@ def _figure(shown: re.Match[str], cell: Cell) -> str:
 
 
 def median_of(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Returns the record with the median ratio, of several days' the lower one in the middle. All cells of a row are of
-    this one: medians of each column would not be in the ratio that is printed beside them."""
-    in_order = sorted(found, key=lambda record: record.get("ratio") or 0.0)
+    """Returns the record with the median ratio, of several days' the lower one in the middle; of records without a peer
+    that with the median value. All cells of a row are of this one: medians of each column would not be in the ratio
+    that is printed beside them."""
+    with_ratio = [record for record in found if record.get("ratio") is not None]
+    in_order = sorted(with_ratio or found, key=lambda record: record["ratio" if with_ratio else "value"])
     return in_order[(len(in_order) - 1) // 2]
 
 

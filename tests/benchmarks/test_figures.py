@@ -50,6 +50,13 @@ def test_of_several_days_the_one_with_the_median_ratio_is_printed_and_the_range(
     assert with_figures(once) == once
 
 
+def test_a_day_without_a_peer_is_left_out_where_others_have_one():
+    alone, low, high = ({"value": value, "ratio": ratio} for value, ratio in ((9, None), (5, 0.5), (7, 0.7)))
+    assert figures.median_of([alone, high, low]) == low
+    without = [{"value": value} for value in (3, 1, 2)]
+    assert figures.median_of(without) == {"value": 2}
+
+
 def test_a_row_that_no_record_is_behind_is_named():
     with pytest.raises(KeyError, match="another row"):
         with_figures(TABLE.replace("constant spout → null bolt", "another row", 1))
