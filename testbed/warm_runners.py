@@ -78,6 +78,7 @@ def serve(path: str) -> None:
 def become(connection: socket.socket) -> None:
     """Takes over the streams, the environment and the command line of the process that asks, and ends with it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as what a JVM of pyspark starts
     streams = array.array("i")
     text = b""
     while not text.endswith(b"\n"):
