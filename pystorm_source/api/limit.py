@@ -207,15 +207,15 @@ class Limit:
             self._span = spans.begin(self.name, {"pystorm.limit": self.name, "pystorm.waited_ms": seconds * 1000})
 
     def _ended(self, error: BaseException | None) -> None:
-        span, self._span = self._span, None
-        if span is not None:
-            span.end(error)
         waiters, self._waiters = self._waiters, []
         if waiters:
             has_expired = isinstance(error, asyncio.CancelledError) and self._has_expired()
             verdict, text = self._verdict(error, has_expired), _EXPIRED if has_expired else _text(error)
             for waiter in waiters:
                 self._permits.ended(waiter, verdict, text)
+        span, self._span = self._span, None
+        if span is not None:
+            span.end(error)  # order: last, because an exporter may take its time
 
     def _has_expired(self) -> bool:
         batch = call_of(self._bolt)

@@ -14,6 +14,7 @@ one for each second that keys of the bucket have set theirs for, and its call ru
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -123,13 +124,13 @@ class KeyedProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """The rows of a bucket."""
-        with spark_border():
+        with spark_border(), _flushed_if_it_fails():
             plan: KeyedPlan = interned(self._made)
             yield from _rows(plan, self._kept, _feeds(plan, rows), timerValues.getCurrentProcessingTimeInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
         """The keys of a bucket that have set a timer for that time."""
-        with spark_border():
+        with spark_border(), _flushed_if_it_fails():
             plan: KeyedPlan = interned(self._made)
             now = timerValues.getCurrentProcessingTimeInMs()
             asked = self._kept.asked_until(expiredTimerInfo.getExpiryTimeInMs(), now)
@@ -140,6 +141,16 @@ class KeyedProcessor(StatefulProcessor):
     def close(self) -> None:
         """The task ends."""
         flush()
+
+
+@contextmanager
+def _flushed_if_it_fails() -> Iterator[None]:
+    """Spark calls ``close`` only after tasks that succeed."""
+    try:
+        yield
+    except BaseException:
+        flush()
+        raise
 
 
 class _Once:

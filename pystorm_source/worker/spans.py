@@ -24,18 +24,20 @@ from cython_core.routing.failure_kinds import Hopeless, RetryLater
 from cython_core.tuples.tuple import attempt_of_tree
 from pystorm_source.api.batch_call import call_of
 from pystorm_source.options import EngineOptions
-from pystorm_source.worker.tracing import note_end, tracer_of
+from pystorm_source.worker.tracing import guarded, note_end, tracer_of
 
 Call = Coroutine[Any, Any, Any]
 
 
 class TaskSpans:
-    """``context``: OpenTelemetry's, of the task that runs now; None if it is not sampled."""
+    """``context``: OpenTelemetry's, of the task that runs now; None if it is not sampled.
+
+    Raises OptionError as ``tracer_of``: in the first task, sampled or not.
+    """
 
     def __init__(self, options: EngineOptions) -> None:
         self.context: context.Context | None = None
-        self.tracer: trace.Tracer
-        self._options = options
+        self.tracer: trace.Tracer = tracer_of(options)
 
     def of(self, executor: Executor) -> "CallSpans":
         """Spans of the calls of this component's task."""
@@ -43,12 +45,13 @@ class TaskSpans:
 
     @contextmanager
     def task(self, name: str, traceparent: str, attributes: Mapping[str, Any]) -> Iterator[None]:
-        """The block is a sampled task. ``traceparent``: names its parent as W3C says; empty: it has no parent. Raises
-        OptionError as ``tracer_of``."""
-        self.tracer = tracer_of(self._options)
-        parent = TraceContextTextMapPropagator().extract({"traceparent": traceparent}, context.Context())
-        span = self.tracer.start_span(name, parent, attributes=attributes)
-        self.context = trace.set_span_in_context(span, parent)
+        """The block is a sampled task. ``traceparent``: names its parent as W3C says; empty: it has no parent."""
+        span: trace.Span | None = None
+        with guarded():
+            parent = TraceContextTextMapPropagator().extract({"traceparent": traceparent}, context.Context())
+            span = self.tracer.start_span(name, parent, attributes=attributes)
+            self.context = trace.set_span_in_context(span, parent)
+            context.attach(context.Context())  # what a block that ended out of order has left there
         error: BaseException | None = None
         try:
             yield
@@ -57,8 +60,9 @@ class TaskSpans:
             raise
         finally:
             self.context = None
-            _end(span, error)
-            note_end()
+            if span is not None:
+                _end(span, error)
+                note_end()
 
 
 class CallSpans:
@@ -78,18 +82,24 @@ class CallSpans:
         return self._task.context is not None
 
     def begin(self, call: str, attributes: Mapping[str, Any]) -> "CallSpan | None":
-        """Begins the span of a call, which is current until its end; None if the task is not sampled."""
-        parent, current = self._task.context, trace.get_current_span()
-        if parent is None:
-            return None
-        if current.is_recording() and _trace_of(current) == _trace_of(trace.get_current_span(parent)):
-            parent = None  # a call inside of a call
+        """Begins the span of a call, which is current until its end; None if the task is not sampled, or the provider
+        raises."""
+        begun: CallSpan | None = None
+        if (parent := self._task.context) is not None:
+            with guarded():
+                begun = CallSpan(self._begin(call, attributes, parent))
+        return begun
+
+    def _begin(self, call: str, attributes: Mapping[str, Any], above: context.Context) -> trace.Span:
+        current = trace.get_current_span()
+        is_inside = current.is_recording() and _trace_of(current) == _trace_of(trace.get_current_span(above))
+        parent = None if is_inside else above  # inside of a call, that is the parent
         component = self._executor.component
         span = self._task.tracer.start_span(f"{component} {call}", parent, attributes=attributes)
         span.set_attributes({"pystorm.component": component, "pystorm.task": self._executor.task})
         if attempt := self._attempt():
             span.set_attribute("pystorm.attempt", attempt)
-        return CallSpan(span)
+        return span
 
     async def called(self, method: str, call: Callable[..., Call], arguments: tuple[Any, ...]) -> Any:
         """Awaits a call of an AsyncBolt, in a span."""
@@ -105,7 +115,8 @@ class CallSpans:
                 span.end(error)
 
     def _attempt(self) -> int:
-        """Returns the attempt number of the call's tuple, for a batch the highest number; 0 if unknown."""
+        """Returns the attempt number of the call's tuple; the highest one of an AsyncBolt's batch, that of the first
+        tuple of another batch; 0 if unknown."""
         bolt = self._executor.instance
         if (batch := call_of(bolt)) is not None:
             return max(attempt_of_tree(row.tup) for row in batch.rows)
@@ -126,8 +137,9 @@ class CallSpan:
 
     def end(self, error: BaseException | None) -> None:
         """``error``: the exception that has ended the call."""
-        if not isinstance(error, GeneratorExit):  # a coroutine is dropped, perhaps in the context of something else
-            # Not detach, which logs an error in another context.
+        # A block may end in another thread or request than it began, whose own span stays current there. Not detach,
+        # which logs an error in another context.
+        if trace.get_current_span() is self._span:
             context.attach(self._before)
         _end(self._span, error)
 
@@ -138,11 +150,12 @@ def _trace_of(span: trace.Span) -> int:
 
 def _end(span: trace.Span, error: BaseException | None) -> None:
     """Names the class of the exception, not its text, which may quote rows."""
-    span.set_attribute("pystorm.outcome", _outcome(error))
-    if error is not None:
-        span.set_attribute("error.type", type(error).__qualname__)
-        span.set_status(trace.StatusCode.ERROR)
-    span.end()
+    with guarded():
+        span.set_attribute("pystorm.outcome", _outcome(error))
+        if error is not None and not isinstance(error, GeneratorExit):
+            span.set_attribute("error.type", type(error).__qualname__)
+            span.set_status(trace.StatusCode.ERROR)
+        span.end()
 
 
 def _outcome(error: BaseException | None) -> str:
@@ -150,4 +163,6 @@ def _outcome(error: BaseException | None) -> str:
         return "ok"
     if isinstance(error, RetryLater):
         return "retry-after"
+    if isinstance(error, GeneratorExit):
+        return "stopped"  # Spark wants no more rows, as with LIMIT
     return "hopeless" if isinstance(error, Hopeless) else "error"

@@ -4,6 +4,8 @@ Nothing imports opentelemetry until a query sets ``trace.sample``.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import Any
 
@@ -20,6 +22,7 @@ FLUSH_SECONDS = 0.5
 lost if Spark ends the process with its task."""
 
 _set_up: set[str] = set()
+_has_warned = False
 _lock = Lock()
 _has_ended = False  # a span, since the last flush
 _flushing: Thread | None = None
@@ -33,9 +36,26 @@ def tracer_of(options: EngineOptions) -> Any:
     api = package("opentelemetry.trace", "trace.sample", "otel")
     with _lock:
         if options.trace_setup and options.trace_setup not in _set_up:
+            if _set_up:  # Spark uses a process for the next query, and OpenTelemetry keeps the first provider
+                logger.warning(
+                    "trace.setup: %s has set up this process already: use one set-up for all queries of an application",
+                    ", ".join(_set_up),
+                )
             _call(options.trace_setup)
             _set_up.add(options.trace_setup)
     return api.get_tracer("pystorm_source", __version__)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """The block calls the user's provider: what that raises costs spans, and is told once, but never fails a row."""
+    global _has_warned
+    try:
+        yield
+    except Exception as error:
+        if not _has_warned:
+            _has_warned = True
+            logger.warning("spans are lost: OpenTelemetry's provider raised %s", said(error), exc_info=True)
 
 
 def note_end() -> None:
@@ -56,16 +76,16 @@ def flush() -> None:
     if force_flush is None or (_flushing is not None and _flushing.is_alive()):
         return
     # A thread, because force_flush of the SDK ignores its time-out.
-    _flushing = Thread(target=_quietly, args=(force_flush,), name="pystorm-trace-flush", daemon=True)
-    _flushing.start()
-    _flushing.join(FLUSH_SECONDS)
+    flushing = Thread(target=_export, args=(force_flush,), name="pystorm-trace-flush", daemon=True)
+    with guarded():  # a process may have no room for another thread
+        flushing.start()
+        _flushing = flushing
+        flushing.join(FLUSH_SECONDS)
 
 
-def _quietly(force_flush: Any) -> None:
-    try:
+def _export(force_flush: Any) -> None:
+    with guarded():
         force_flush()
-    except Exception:
-        logger.debug("spans are not exported", exc_info=True)
 
 
 def _call(name: str) -> None:

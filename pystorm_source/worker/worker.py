@@ -81,7 +81,7 @@ class ChildSet(Links, Protocol):
 def _task_spans(options: EngineOptions) -> "TaskSpans | None":
     if not options.trace_sample:
         return None
-    package("opentelemetry.trace", "trace.sample", "otel")
+    package("opentelemetry.trace", "trace.sample", "otel")  # order: before the import below, which names no remedy
     from pystorm_source.worker.spans import TaskSpans
 
     return TaskSpans(options)

@@ -9,10 +9,13 @@ import time
 import pytest
 from opentelemetry import trace
 from opentelemetry.propagate import inject
+from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from pystorm_source import AsyncBatchBolt, AsyncBolt, Bolt, Hopeless, RetryLater
 from pystorm_source.errors import OptionError, TupleFailed
+from pystorm_source.limits.permits import Permits
+from pystorm_source.operator import keyed
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.worker import tracing
 from tests.worker.running import Numbers, Pass, numbers, topology, worker_of
@@ -216,6 +219,109 @@ def test_without_the_option_nothing_is_imported_and_calls_are_not_wrapped():
 def test_a_set_up_that_cannot_be_called(given, says):
     with pytest.raises(OptionError, match=f"trace.setup.*{says}"):
         tracing.tracer_of(parse(EngineOptions, {"trace.sample": 1, "trace.setup": given}))
+
+
+def test_a_wrong_set_up_fails_the_first_task_also_if_that_is_not_sampled():
+    s = Numbers.spec()
+    made = topology(s=s, b=Pass.spec(inputs=[s]), config={"trace.sample": 1e-9, "trace.setup": "no_such_module:f"})
+    with pytest.raises(OptionError, match=r"trace.setup.*cannot be imported"):
+        worker_of(made, "b")
+
+
+class Raises(SpanProcessor):
+    """``at``: the method of a processor that raises while the block runs."""
+
+    def __init__(self):
+        self.at = ""
+
+    def on_start(self, span, parent_context=None):
+        if self.at == "on_start":
+            raise RuntimeError("processor broken")
+
+    def on_end(self, span):
+        if self.at == "on_end":
+            raise RuntimeError("processor broken")
+
+
+@pytest.mark.parametrize("at", ["on_start", "on_end"])
+@pytest.mark.parametrize("bolt", ["Asks", "AsksAsync"])
+def test_a_provider_that_raises_costs_spans_and_no_rows_or_permits(monkeypatch, caplog, at, bolt):
+    tracing.tracer_of(parse(EngineOptions, CONFIG))
+    processor = Raises()
+    trace.get_tracer_provider().add_span_processor(processor)
+    monkeypatch.setattr(tracing, "_has_warned", False)
+    given = []
+    ended = Permits.ended
+    monkeypatch.setattr(Permits, "ended", lambda *args: (given.append(args), ended(*args)))
+    try:
+        processor.at = at
+        assert traced(globals()[bolt]) == [0, 1, 2]
+    finally:
+        processor.at = ""
+    assert len(given) == 3, "the breaker hears of each call"
+    assert [record.message for record in caplog.records if "spans are lost" in record.message] == [
+        "spans are lost: OpenTelemetry's provider raised RuntimeError: processor broken"
+    ]
+
+
+class LeavesInTheMiddle(Bolt):
+    """Leaves a generator in the middle of the block of a limit."""
+
+    outputs = ["n long"]
+
+    def process(self, tup):
+        for page in self.pages():
+            self.emit([page])
+            break
+
+    def pages(self):
+        with self.limit("api"):
+            yield 0
+            yield 1
+
+
+def test_a_block_that_ends_out_of_order_leaves_no_span_behind():
+    before = trace.get_current_span()
+    traced(LeavesInTheMiddle, rows=1)
+    assert trace.get_current_span() is before
+    assert [span.attributes["pystorm.outcome"] for span in named("b api")] == ["stopped"]
+
+
+def test_a_block_that_ends_inside_of_another_call_leaves_that_one_current():
+    left, seen = [], []
+
+    class Overlaps(AsyncBolt):
+        outputs = ["n long"]
+
+        async def process(self, tup):
+            if tup.values.n == 0:
+                left.append(self.limit("api"))
+                await left[0].__aenter__()
+            else:
+                await left[0].__aexit__(None, None, None)
+                seen.append(trace.get_current_span())
+
+    traced(Overlaps, rows=2)
+    (current,) = seen
+    assert current.name == "b process"
+
+
+def test_a_task_whose_rows_are_not_wanted_has_not_failed():
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s]), config=CONFIG), "b")
+    with pytest.raises(GeneratorExit), worker.spans.task("task T", PARENT, {}):
+        raise GeneratorExit
+    worker.stop()
+    (task,) = named("task T")
+    assert task.attributes["pystorm.outcome"] == "stopped" and task.status.is_unset
+
+
+def test_a_stateful_stage_that_fails_exports_its_spans(monkeypatch):
+    flushed = []
+    monkeypatch.setattr(keyed, "flush", lambda: flushed.append(True))
+    with pytest.raises(Exception, match="invalid load key"):
+        list(keyed.KeyedProcessor(b"no plan").handleInputRows(None, iter(()), None))
+    assert flushed == [True]
 
 
 @pytest.mark.parametrize("given", [-0.1, 1.1, "often"])

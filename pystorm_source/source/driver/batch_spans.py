@@ -5,7 +5,7 @@ from random import random
 from typing import Any
 
 from pystorm_source.plan.plan import Plan
-from pystorm_source.worker.tracing import flush, note_end, tracer_of
+from pystorm_source.worker.tracing import flush, guarded, note_end, tracer_of
 
 logger = logging.getLogger("pystorm.trace")
 
@@ -32,7 +32,8 @@ class BatchSpans:
             self._batch = batch
             self._tracer = self._tracer or self._new_tracer()
             if random() < self._plan.options.trace_sample:
-                self._begin()
+                with guarded():
+                    self._begin()
         return self._traceparent
 
     def _new_tracer(self) -> Any:
@@ -61,7 +62,8 @@ class BatchSpans:
         span, self._span = self._span, None
         self._batch = self._traceparent = ""
         if span is not None:
-            span.end()
+            with guarded():
+                span.end()
             note_end()
 
     def close(self) -> None:

@@ -55,8 +55,9 @@ class PlannedBatch:
         return pickle.dumps(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = self.version, self.plan, self.batch, self.run, self.report_to, self.first, self.traceparent
-        return PlannedBatch, fields
+        fields = self.version, self.plan, self.batch, self.run, self.report_to, self.first
+        # An executor of an older version, which has no such field, can then still name both versions.
+        return PlannedBatch, (*fields, self.traceparent) if self.traceparent else fields
 
 
 @dataclass(slots=True, unsafe_hash=True)
