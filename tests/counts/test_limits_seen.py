@@ -203,8 +203,12 @@ def stopped_at(topology, look, seconds=1.5):
     [
         (AskMany, 0, r"waits for 999 requests, 999 wait for a permit of 'prices'"),
         (Ask, 0, r"asks, task 2: in process\(\).*, where it waits for a permit of 'prices'"),
-        (AskMany, 1, r"waits for process \d+, which .* of 999 tuples, .*s ago, 999 wait for a permit of 'prices'"),
-        (Ask, 1, r"waits for process \d+, which .* tuples, .*s ago, 1 waits for a permit of 'prices'(.|\n)*self.limit"),
+        (AskMany, 1, r"waits for process \d+, which .* 999 tuples yet, .*s ago, 999 wait for a permit of 'prices'"),
+        (
+            Ask,
+            1,
+            r"waits for process \d+, which .* tuples yet, .*s ago, 1 waits for a permit of 'prices'(.|\n)*self.limit",
+        ),
     ],
 )
 def test_stacks_say_how_many_calls_wait_for_permits(bolt, placed, said):

@@ -527,7 +527,7 @@ def test_a_killed_task_and_a_broker_that_restarts_double_and_lose_nothing(spark,
         query = Query(tmp_path)
         running = query.start(spark.readStream.format("pystorm").options(**found).load(), processingTime="0 seconds")
         try:
-            wait_until(lambda: len(query.rows) == 40)
+            wait_until(lambda: len(query.rows) == 40 and running.lastProgress)
             assert (tmp_path / "killed").exists()
             server.stop()
             before = running.lastProgress["batchId"]
