@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 from pyarrow import types as arrow
 
-from pystorm_source.formats.json_kinds import kind_or_null
+from pystorm_source.formats.json_kinds import kind_or_null, struct_of
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.values import decoded_form_of
 from pystorm_source.types.arrow import field_type, nullable
@@ -34,6 +34,12 @@ class JsonRescue:
             name: _Part(None, True) if ddl is None else _Part(field_type(ddl, name), nullable(ddl, name))
             for name, ddl in zip(fields, types, strict=True)
         }
+        needed = [
+            pa.field(name, field_type(ddl, name), nullable=False)
+            for name, ddl in zip(fields, types, strict=True)
+            if ddl is not None and not nullable(ddl, name)
+        ]
+        self._decode_needed = msgspec.json.Decoder(struct_of(needed, count())).decode
 
     def split(self, line: bytes) -> tuple[list[Any], dict[str, Any]]:
         """The fields' values, and the rest, which msgspec encodes. Raises Malformed if the line is no object, or if a
@@ -46,8 +52,20 @@ class JsonRescue:
         found = _split(self._parts, members)
         for name, part in self._parts.items():
             if found[0][name] is None and not part.nullable:
-                raise Malformed(f"field {name!r}: it may not be null")
+                raise self._trouble(line, name, members.get(name))
         return list(found[0].values()), found[1]
+
+    def _trouble(self, line: bytes, name: str, raw: msgspec.Raw | None) -> Malformed:
+        """What is wrong with the value of a field that may not be null, in the words of a reader without rescue."""
+        try:
+            self._decode_needed(line)
+            if raw is not None:
+                self._parts[name].value(raw)
+        except Malformed as error:
+            return Malformed(f"field {name!r}: {error}")
+        except _UNFIT as error:
+            return Malformed(error)
+        return Malformed(f"field {name!r}: it may not be null")
 
     def undeclared(self, lines: Sequence[bytes]) -> list[dict[str, Any]] | None:
         """The rest of objects whose declared values are known to fit. None if they must be read one by one."""
@@ -79,13 +97,17 @@ class _Part:
             pass
         try:
             if self._parts is None:
-                return self._read(self._decode, raw), raw
+                return self.value(raw), raw
             found, rest = _split(self._parts, _members_of(raw))
         except _UNFIT:
             return None, raw
         if any(found[name] is None and not part.nullable for name, part in self._parts.items()):
             return None, raw
         return found, rest or None
+
+    def value(self, raw: msgspec.Raw) -> Any:
+        """The value, without what is undeclared. Raises one of ``_UNFIT``."""
+        return self._read(self._decode, raw)
 
     def _read(self, decode: Any, raw: msgspec.Raw) -> Any:
         value = decode(raw)

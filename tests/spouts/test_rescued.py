@@ -389,3 +389,79 @@ def test_what_cannot_be_rescued_is_refused(tmp_path, spout, format, fields, said
 def test_dead_letters_have_nothing_to_rescue(tmp_path):
     with pytest.raises(OptionError, match="rescuedDataColumn"):
         Driven(DeadLetterSpout.spec(path=tmp_path, fields=["id long"], config={"rescuedDataColumn": NAME}))
+
+
+def avro(folder, fields, rows):
+    """An Avro object of these rows; ``fields``: types by name."""
+    sink = io.BytesIO()
+    named = [{"name": name, "type": type} for name, type in fields.items()]
+    fastavro.writer(sink, fastavro.parse_schema({"type": "record", "name": "r", "fields": named}), rows)
+    return write(folder, "a.avro", sink.getvalue())
+
+
+TEXT_OR_LONG = ["long", "string"]
+POINT = {"type": "record", "name": "p", "fields": [{"name": "x", "type": TEXT_OR_LONG}]}
+
+
+@pytest.mark.parametrize(
+    ("avro_type", "ddl", "values", "kept", "left"),
+    [
+        ("int", "long", [1, 2], [1, 2], [None, None]),
+        (
+            {"type": "map", "values": TEXT_OR_LONG},
+            "map<string, int>",
+            [{"a": 1}, {"b": "x"}, {"c": 2}],
+            [[("a", 1)], None, [("c", 2)]],
+            [None, {"b": "x"}, None],
+        ),
+        (POINT, "struct<x: long>", [{"x": 1}, {"x": "u"}], [{"x": 1}, {"x": None}], [None, {"x": "u"}]),
+        (POINT, "struct<x: long not null>", [{"x": 1}, {"x": "u"}], [{"x": 1}, None], [None, {"x": "u"}]),
+        (POINT, "struct<y: long>", [{"x": 1}, {"x": "u"}], [{"y": None}, {"y": None}], [{"x": 1}, {"x": "u"}]),
+        (["long", "double"], "string", [1, 2.5], [None, None], [1, 2.5]),
+        (["string", "bytes"], "string", ["a", b"b"], ["a", None], [None, "Yg=="]),
+        (["boolean", "long"], "long", [True, 1], [None, 1], [True, None]),
+        ({"type": "array", "items": TEXT_OR_LONG}, "array<long>", [[1], ["x"]], [[1], None], [None, ["x"]]),
+        (
+            ["long", {"type": "map", "values": "long"}],
+            "map<string, long>",
+            [1, {"b": 2}],
+            [None, [("b", 2)]],
+            [1, None],
+        ),
+    ],
+)
+def test_a_value_of_avro_is_judged_by_itself(tmp_path, avro_type, ddl, values, kept, left):
+    """Also what is rescued is the record's, and not what an array of all values would make of it."""
+    path = avro(tmp_path, {"v": avro_type}, [{"v": value} for value in values])
+    rest = [None if each is None else {"_file_path": path, "v": each} for each in left]
+    found = read(tmp_path, "avro", [f"v {ddl}"], ObjectsSpout)
+    assert repr(found) == repr(list(zip(kept, rest, strict=True)))
+
+
+def test_undeclared_maps_of_avro_have_only_their_own_keys(tmp_path):
+    path = avro(tmp_path, {"m": {"type": "map", "values": "int"}}, [{"m": {"a": 1}}, {"m": {"b": 2}}])
+    rest = [{"m": {"a": 1}, "_file_path": path}, {"m": {"b": 2}, "_file_path": path}]
+    assert read(tmp_path, "avro", ["id int"], ObjectsSpout) == [(None, each) for each in rest]
+
+
+@pytest.mark.parametrize("rescued", [None, NAME])
+def test_a_record_of_avro_that_does_not_fit_is_told_with_its_value(tmp_path, caplog, rescued):
+    avro(tmp_path, {"id": TEXT_OR_LONG}, [{"id": 1}, {"id": "x"}, {"id": 3}])
+    config = {"files.malformed": "skip"}
+    fields = ["id long not null"]
+    driven = Driven(ObjectsSpout.spec(path=tmp_path, format="avro", fields=fields, rescued=rescued, config=config))
+    ((name, (start, end)),) = driven.driver.snapshot({}, {}).heads.items()
+    assert [row[0] for row in by_rows(driven, name, start, end)] == [1, 3]
+    assert "row 1 of its row group: field 'id': x of type string does not fit bigint not null" in caplog.text
+    assert '{"id": "x"}' in caplog.text
+
+
+def test_the_reason_of_a_needed_value_is_the_same_with_and_without_rescue(tmp_path):
+    path = write(tmp_path, "a.json", b'{"id": "x"}\n')
+    with_it = refusal(path, "ndjson", ["id long not null"])
+    driven = Driven(FilesSpout.spec(path=path, format="ndjson", fields=["id long not null"]))
+    ((name, (start, end)),) = driven.driver.snapshot({}, {}).heads.items()
+    with pytest.raises((ComponentFailed, SchemaError)) as raised:
+        by_rows(driven, name, start, end)
+    assert "Expected `int" in with_it
+    assert with_it == str(raised.value.__cause__ or raised.value)

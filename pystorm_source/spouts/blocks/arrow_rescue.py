@@ -36,24 +36,6 @@ def fitting(column: pa.Array, type: pa.DataType, conform: Conform) -> tuple[pa.A
     return pa.concat_arrays([left, right]), {**rest, **{half + row: value for row, value in more.items()}}
 
 
-def column_of(values: list[Any], type: pa.DataType | None) -> tuple[pa.Array, dict[int, Any]]:
-    """Python's values as a column; and by row those that do not fit ``type``, if no other column holds them all. Raises
-    what Arrow raises, if there is no type."""
-    try:
-        return pa.array(values), {}
-    except Exception:  # values of several types: a union
-        if type is None:
-            raise
-    arrays, rest = [], {}
-    for row, value in enumerate(values):
-        try:
-            arrays.append(conform_array(pa.array([value]), type))
-        except Exception:
-            arrays.append(pa.nulls(1, type))
-            rest[row] = plain(value)
-    return pa.concat_arrays(arrays), rest
-
-
 def values_of(column: pa.Array) -> Iterator[tuple[int, Any]]:
     """The rows that have a value, and the value in what JSON has."""
     if column.null_count == len(column):

@@ -136,7 +136,7 @@ class ParquetRows:
                 try:
                     column = _fitted(column, field.type or column.type, field.nullable)
                 except Misfit as misfit:
-                    reason = f"{str(misfit.value)[:SHOWN]} of type {column.type} does not fit {_ddl(field)}"
+                    reason = f"{str(misfit.value)[:SHOWN]} of type {column.type} does not fit {ddl_text(field)}"
                     said = misfit.reason if isinstance(misfit, _NoText) else reason
                     misfit.args = (f"field {field.name!r}: {said}",)
                     raise
@@ -204,7 +204,8 @@ def _fitted(column: pa.Array, type: pa.DataType, nullable: bool = True) -> pa.Ar
     return column
 
 
-def _ddl(field: Field) -> str:
+def ddl_text(field: Field) -> str:
+    """The field's declared type."""
     ddl = ddl_of(field.type)
     return ddl if field.nullable else f"{ddl} not null"
 
@@ -242,7 +243,7 @@ def _check(field: Field, type: pa.DataType, path: str) -> None:
             conform_array(pa.array([], type), field.type)
     except (Misfit, *_NO_VALUE):
         raise SchemaError(
-            f"column {field.name!r} of {path!r} is {type}, of which field {field.name!r} {_ddl(field)} takes nothing: "
+            f"column {field.name!r} of {path!r} is {type}, of which field {field.name!r} {ddl_text(field)} takes nothing: "
             f"declare the type that it has, or let files.malformed=skip leave such files out. Given: {str(type)!r}",
             code="PYSTORM_SCHEMA_MISMATCH",
         ) from None
@@ -270,7 +271,7 @@ def path_value(field: Field, path: str, hint: str, columns: list[str]) -> pa.Sca
             raise ValueError("it may not be null")
     except (pa.ArrowException, ValueError) as error:
         raise SchemaError(
-            f"field {field.name!r} of {path!r}, which its directory names, is no {_ddl(field)}: {error}. Declare it "
+            f"field {field.name!r} of {path!r}, which its directory names, is no {ddl_text(field)}: {error}. Declare it "
             f"as string, or let files.malformed=skip leave such files out. Given: {text!r}",
             code="PYSTORM_SCHEMA_MISMATCH",
         ) from None

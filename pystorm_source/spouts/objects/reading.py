@@ -15,16 +15,15 @@ import pyarrow as pa
 
 from pystorm_source.errors import PystormError, SchemaError, WorldError
 from pystorm_source.errors.packages import package
-from pystorm_source.spouts.blocks.arrow_rescue import column_of
 from pystorm_source.spouts.blocks.line_blocks import BLOCK, plain_blocks
 from pystorm_source.spouts.blocks.parquet_rows import ParquetRows, instants_of
 from pystorm_source.spouts.blocks.row_groups import is_damage, row_group_blocks, row_groups_of
+from pystorm_source.spouts.objects.avro_columns import AvroColumns
 from pystorm_source.spouts.objects.fetching import Fetcher, ObjectBytes
 from pystorm_source.spouts.objects.object_file import TAIL, ObjectFile
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.objects.rows import ObjectRows
 from pystorm_source.spouts.objects.segment import Part
-from pystorm_source.types.json_text import plain
 
 _MARGIN = 1 << 14
 """Bytes behind a part that are fetched with it, for its last line. Too few: another request. Too many: wasted."""
@@ -186,9 +185,9 @@ class PartBlocks(Iterator[Block]):
                 records, damage = _decoded(reader)
                 if not records:
                     break
-                batch, rest = _columns_of(records, names, rows)
-                wanted = rows.begin(path, batch.schema, {}, part.object.path)
-                for block in rows.blocks(batch.select(wanted), first, rest):
+                columns = AvroColumns.of(records, names, rows)
+                wanted = rows.begin(path, columns.batch.schema, {}, part.object.path)
+                for block in columns.blocks(records, first, wanted, rows):
                     yield block, part.begin
                 first += len(records)
             if damage is not None:
@@ -218,28 +217,6 @@ def _decoded(reader: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], Ex
     except Exception as error:
         return records, error
     return records, None
-
-
-def _columns_of(
-    records: list[dict[str, Any]], names: list[str], rows: ParquetRows
-) -> tuple[pa.RecordBatch, list[dict[str, Any]]]:
-    """The columns of records, with nulls in undeclared ones; and the values to rescue, for each record."""
-    fields = rows.fields
-    others = [name for name in names if rows.rescues and name not in fields]
-    rest: list[dict[str, Any]] = []
-    if others:
-        rest = [{name: plain(each[name]) for name in others if each[name] is not None} for each in records]
-    columns = []
-    for name in names:
-        if name not in fields:
-            columns.append(pa.nulls(len(records)))
-            continue
-        column, lost = column_of([each[name] for each in records], fields[name].type if rows.rescues else None)
-        columns.append(column)
-        rest = rest or [{} for _ in records if lost]
-        for row, value in lost.items():
-            rest[row][name] = value
-    return pa.RecordBatch.from_arrays(columns, names), rest
 
 
 def _no_check() -> None:
