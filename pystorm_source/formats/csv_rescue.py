@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Malformed, Pairs, line_offsets, one_by_one, without_newline
-from pystorm_source.formats.rescued import names_of, rescued_text, with_rescued
+from pystorm_source.formats.rescued import name_by_position, names_of, rescued_text, with_rescued
 from pystorm_source.types.arrow import nullable, schema_of
 
 
@@ -42,7 +42,7 @@ class CsvRescue(LineFormat):
         self._faults.path = path
         if self._header:
             needed = [name for name, may_lack in self._nullable.items() if not may_lack]
-            self._take(tuple(names_of(self._csv.header_of(path, first_line, needed))))
+            self._take(tuple(names_of(self._csv.header_of(path, first_line, needed), self._types)))
 
     def _take(self, columns: tuple[str, ...]) -> None:
         """Reads files of these columns next."""
@@ -107,5 +107,7 @@ class CsvRescue(LineFormat):
                 values[name] = value
             elif value is not None:
                 rest[name] = value
-        rest.update((f"_c{at}", text) for at, text in enumerate(record) if at >= width and text != self._csv.null)
+        for at in range(width, len(record)):
+            if record[at] != self._csv.null:
+                rest[name_by_position(at, self._columns)] = record[at]
         return (*values.values(), rescued_text(rest, self._faults.path))

@@ -1,6 +1,6 @@
 """The rescued column: a row's undeclared columns and misfitting values, as a JSON object. Null if all values fit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -51,12 +51,16 @@ def with_rescued(
     return pa.RecordBatch.from_arrays([*columns, last], schema=schema)
 
 
-def names_of(columns: Sequence[str]) -> list[str]:
-    """Different keys for columns: their names; ``_c3`` for the fourth one if an earlier one has its name."""
-    names: list[str] = []
-    for at, name in enumerate(columns):
-        key = name if name not in columns[:at] else f"_c{at}"
-        while key in names:
-            key += "_"
-        names.append(key)
-    return names
+def names_of(columns: Sequence[str], fields: Collection[str]) -> list[str]:
+    """Different keys for columns: their names; for one whose name an earlier one has, ``_c3`` if it is the fourth."""
+    taken = {*columns, *fields}
+    return [name if name not in columns[:at] else name_by_position(at, taken) for at, name in enumerate(columns)]
+
+
+def name_by_position(at: int, taken: Collection[str]) -> str:
+    """The key of a value without a name, as Spark calls its column: ``_c3`` for the fourth one. With underscores at its
+    end if that is ``taken``."""
+    key = f"_c{at}"
+    while key in taken:
+        key += "_"
+    return key

@@ -213,30 +213,61 @@ def test_a_struct_without_a_needed_member_is_rescued_in_one_piece(tmp_path):
 
 
 cells = st.sampled_from(["", "1", "-7", "x", "é", '"a,b"', "2147483648", " "])
+CSV_TYPES = {"a": "int", "b": "string", "_c1": "int", "_c2": "string"}
 
 
 @st.composite
 def tables(draw):
-    columns = draw(st.lists(st.sampled_from(["a", "b", "c", "A", "_c1"]), min_size=1, max_size=4))
+    columns = draw(st.lists(st.sampled_from(["a", "b", "c", "A", "_c1", "_c2_"]), min_size=1, max_size=4))
     rows = draw(st.lists(st.lists(cells, min_size=len(columns), max_size=len(columns)), max_size=4))
     return columns, [row for row in rows if ",".join(row).strip()]
 
 
-@given(tables())
+@given(tables(), st.lists(st.sampled_from(sorted(CSV_TYPES)), unique=True, min_size=1))
 @settings(max_examples=sized(200))
-def test_no_value_of_csv_is_lost(table):
+def test_no_value_of_csv_is_lost(table, fields):
     columns, rows = table
     folder = Path(tempfile.mkdtemp())
     try:
         path = write(folder, "a.csv", "".join(",".join(row) + "\n" for row in [columns, *rows]).encode())
-        found = read(path, "csv", ["a int", "b string", "c string"], header=True)
+        found = read(path, "csv", [f"{name} {CSV_TYPES[name]}" for name in fields], header=True)
         assert len(found) == len(rows)
-        for row, (a, b, c, rest) in zip(rows, found, strict=True):
-            kept = [str(a), b, c, *(value for key, value in (rest or {}).items() if key != "_file_path")]
-            kept = sorted(each for each in kept if each not in (None, "None"))
-            assert kept == sorted(each.strip('"') for each in row if each)
+        for row, (*values, rest) in zip(rows, found, strict=True):
+            rest = rest or {"_file_path": path}
+            assert rest.pop("_file_path") == path
+            kept = dict(zip(fields, values, strict=True))
+            repeated = []
+            for at, (name, text) in enumerate(zip(columns, row, strict=True)):
+                text = text.strip('"') or None
+                if name in columns[:at]:
+                    repeated += [(at, text)] if text is not None else []
+                elif name in kept and _csv_fits(text, CSV_TYPES[name]):
+                    assert kept.pop(name) == (text and (int(text) if CSV_TYPES[name] == "int" else text))
+                else:
+                    assert rest.pop(name, None) == text
+                    assert kept.pop(name, None) is None
+            assert all(value is None for value in kept.values()), "of a field without a column"
+            assert [(int(key.rstrip("_")[2:]), value) for key, value in rest.items()] == repeated
+            assert not rest.keys() & {*columns, *fields}
     finally:
         shutil.rmtree(folder)
+
+
+def _csv_fits(text, type):
+    return text is None or type == "string" or text in ("1", "-7")
+
+
+def test_a_repeated_name_of_a_header_takes_the_place_of_no_field(tmp_path):
+    path = write(tmp_path, "a.csv", b"a,a,_c1\n1,2,3\n")
+    rest = {"_file_path": path, "_c1_": "2"}
+    assert read(path, "csv", ["a int", "_c1 int"], header=True) == [(1, 3, rest)]
+    assert read(path, "csv", ["_c1 int"], header=True) == [(3, {**rest, "a": "1"})]
+
+
+def test_a_further_value_of_csv_takes_the_place_of_no_field(tmp_path):
+    path = write(tmp_path, "a.csv", b"x,1,2\n")
+    rest = {"_file_path": path, "_c2": "x", "_c2_": "2"}
+    assert read(path, "csv", ["_c2 int", "b int"]) == [(None, 1, rest)]
 
 
 def test_values_of_csv_behind_the_last_field_have_the_names_that_spark_gives_them(tmp_path):

@@ -243,8 +243,8 @@ def _check(field: Field, type: pa.DataType, path: str) -> None:
             conform_array(pa.array([], type), field.type)
     except (Misfit, *_NO_VALUE):
         raise SchemaError(
-            f"column {field.name!r} of {path!r} is {type}, of which field {field.name!r} {ddl_text(field)} takes nothing: "
-            f"declare the type that it has, or let files.malformed=skip leave such files out. Given: {str(type)!r}",
+            f"column {field.name!r} of {path!r} is {type}, of which field {field.name!r} {ddl_text(field)} takes "
+            f"nothing: declare the type that it has, or let files.malformed=skip leave such files out. Given: {str(type)!r}",
             code="PYSTORM_SCHEMA_MISMATCH",
         ) from None
 
@@ -271,8 +271,8 @@ def path_value(field: Field, path: str, hint: str, columns: list[str]) -> pa.Sca
             raise ValueError("it may not be null")
     except (pa.ArrowException, ValueError) as error:
         raise SchemaError(
-            f"field {field.name!r} of {path!r}, which its directory names, is no {ddl_text(field)}: {error}. Declare it "
-            f"as string, or let files.malformed=skip leave such files out. Given: {text!r}",
+            f"field {field.name!r} of {path!r}, which its directory names, is no {ddl_text(field)}: {error}. Declare "
+            f"it as string, or let files.malformed=skip leave such files out. Given: {text!r}",
             code="PYSTORM_SCHEMA_MISMATCH",
         ) from None
     return constant

@@ -14,7 +14,7 @@ from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.csv_rescue import CsvRescue
 from pystorm_source.formats.lines import Faults, LineFormat, TextDecoder, Unreadable
 from pystorm_source.formats.ndjson import NdJson
-from pystorm_source.formats.rescued import is_rescued
+from pystorm_source.formats.rescued import is_rescued, name_by_position
 from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.options import HttpOptions
 
@@ -63,7 +63,7 @@ class Reader:
         self._address = ""
         faults = Faults("dead-letter", logger, self._bury, "row")
         types = tuple(stream.types)
-        rescues = is_rescued(options.rescued, self._fields, types)
+        rescues = self._rescues = is_rescued(options.rescued, self._fields, types)
         self._content = self._fields[:-1] if rescues else self._fields
         decoder = TextDecoder("utf-8", "replace")
 
@@ -114,7 +114,9 @@ class Reader:
 
     def _line(self, row: Any) -> bytes:
         if isinstance(row, list):
-            names = [*self._content, *(f"_c{at}" for at in range(len(self._content), len(row)))]
+            names = list(self._content)
+            if self._rescues:
+                names += (name_by_position(at, self._fields) for at in range(len(names), len(row)))
             row = dict(zip(names, row, strict=False))
         return msgspec.json.encode(row)
 

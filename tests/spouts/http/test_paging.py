@@ -6,7 +6,9 @@ from random import Random
 
 import pytest
 
+from pystorm_source import Topology
 from pystorm_source.errors import OptionError, SchemaError, TupleFailed
+from pystorm_source.spouts import HttpSpout
 from pystorm_source.testing import run_topology, verify_spout
 from tests.source.spark_calls import Checkpoint, Run
 from tests.spouts.http.api import PAGINGS, Desk, Enduring, Rescuing, Rows, api, options
@@ -246,3 +248,13 @@ def test_values_of_a_row_without_names_are_rescued_by_position(server):
         (1, 7, None),
         (2, None, {"text": "x", "_c2": "more"}),
     ]
+
+
+@pytest.mark.parametrize(("rescued", "rest"), [(None, ()), ("more", ('{"_c2_":3}',))])
+def test_a_further_value_of_a_row_without_names_is_no_field(server, rescued, rest):
+    server.rows[""] = [[1, 2, 3]]
+
+    class Positions(Topology):
+        rows = HttpSpout.spec(fields=["_c2 int", "b int"], rescued=rescued)
+
+    assert run_topology(Positions, config=options(server, "none")).rows("rows") == [(1, 2, *rest)]
