@@ -26,11 +26,11 @@ SPOUTS = (FilesSpout, ObjectsSpout)
 NAME = "_rescued_data"
 
 
-def read(path, format, fields, spout=FilesSpout, **options):
+def read(path, format, fields, spout=FilesSpout, rescued=NAME, **options):
     """The rows in their order, with the rescued JSON as a dict; the same by rows and by columns."""
     config = {"files.finished.after": "0s"} if spout is FilesSpout else {}
     config |= {f"files.{key}": value for key, value in options.items()}
-    driven = Driven(spout.spec(path=path, format=format, fields=fields, rescued=NAME, config=config))
+    driven = Driven(spout.spec(path=path, format=format, fields=fields, rescued=rescued, config=config))
     heads = driven.driver.snapshot({}, {}).heads
     rows = [row for name, (start, end) in heads.items() for row in by_rows(driven, name, start, end)]
     if driven.instance("task")._has_columns():
@@ -386,6 +386,16 @@ def test_what_the_path_names_wins_and_the_content_is_rescued(tmp_path):
     rest = {"day": "x", "_metadata": 2, "_file_path": path}
     day = datetime.date(2026, 1, 1)
     assert read(tmp_path, "ndjson", fields, ObjectsSpout) == [(day, {"file_name": "a.json"}, 1, rest)]
+
+
+@pytest.mark.parametrize("format", ["ndjson", "csv", "parquet"])
+def test_a_folder_does_not_name_the_rescued_field(tmp_path, format):
+    data = {"ndjson": b'{"id": 1, "x": 2}\n', "csv": b"id,x\n1,2\n", "parquet": pa.table({"id": [1], "x": [2]})}[format]
+    path = write(tmp_path, "more=a/1", data)
+    rest = {"x": "2" if format == "csv" else 2, "_file_path": path}
+    header = {"header": True} if format == "csv" else {}
+    for spout in SPOUTS:
+        assert read(tmp_path, format, ["id int"], spout, "more", recursive=True, **header) == [(1, rest)]
 
 
 class Declared(FilesSpout):

@@ -244,7 +244,8 @@ def _check(field: Field, type: pa.DataType, path: str) -> None:
     except (Misfit, *_NO_VALUE):
         raise SchemaError(
             f"column {field.name!r} of {path!r} is {type}, of which field {field.name!r} {ddl_text(field)} takes "
-            f"nothing: declare the type that it has, or let files.malformed=skip leave such files out. Given: {str(type)!r}",
+            "nothing: declare the type that it has, or let files.malformed=skip leave such files out. Given: "
+            f"{str(type)!r}",
             code="PYSTORM_SCHEMA_MISMATCH",
         ) from None
 

@@ -64,6 +64,7 @@ class ObjectRows:
         self._ddls = dict(zip(fields, ddls, strict=True))
         self._options = options
         self._rescues = options.rescues(options.format, fields, ddls)
+        self._nameable = set(fields[:-1] if self._rescues else fields)
         self._faults = faults
         self._inners: dict[frozenset[str], LineFormat | ParquetRows] = {}
         self._check_metadata()
@@ -83,7 +84,7 @@ class ObjectRows:
         self._faults.path = path
         hint = part.object.path
         folders = {unquote(each.split("=", 1)[0]) for each in hint.split("/")[:-1] if "=" in each}
-        of_path = frozenset(folders & self._ddls.keys())
+        of_path = frozenset(folders & self._nameable)
         self.inner = self._inner_for(of_path)
         self._shift, self._last = part.at - part.begin, last
         self._constants = {
