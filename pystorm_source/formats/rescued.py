@@ -36,6 +36,19 @@ def is_rescued(name: str, fields: Sequence[str], types: Sequence[str | None]) ->
     return bool(name)
 
 
+def fields_with(rescued: str, outputs: Any, given_by: str) -> list[str]:
+    """The fields that ``outputs`` declares, and the rescued one. Raises OptionError if it declares Streams."""
+    declared = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    if not all(isinstance(each, str) for each in declared):
+        raise OptionError(
+            f"spec(rescued={rescued!r}) adds the field to a list of fields, and {given_by} declares Streams: end the "
+            f"fields of its default one with '{rescued} string', and set config={{'rescuedDataColumn': {rescued!r}}} "
+            f"instead. Given: {outputs!r}",
+            code="PYSTORM_SCHEMA_MISMATCH",
+        )
+    return [*declared, f"{rescued} string"]
+
+
 def rescued_text(rest: Mapping[str, Any], path: str) -> str | None:
     """The value of the column. ``rest``: by key, in what msgspec encodes; ``path``: of the file, "" without one."""
     if not rest:

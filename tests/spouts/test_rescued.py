@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
+from pystorm_source import Stream
 from pystorm_source.errors import OptionError, SchemaError
-from pystorm_source.spouts import DeadLetterSpout, FilesSpout, ObjectsSpout
+from pystorm_source.spouts import DeadLetterSpout, FilesSpout, HttpSpout, ObjectsSpout
 from tests.sizes import sized
 from tests.spouts.drive import Driven
 from tests.spouts.objects.lake import written
@@ -408,6 +409,49 @@ def test_a_class_may_declare_the_field_itself(tmp_path):
     ((name, (start, end)),) = driven.driver.snapshot({}, {}).heads.items()
     ((_, (id, more)),) = driven.read(name, start, end)
     assert (id, json.loads(more)) == (1, {"x": 2, "_file_path": path})
+
+
+class Orders(FilesSpout):
+    outputs = ["id long"]
+
+
+class Lake(ObjectsSpout):
+    outputs = ["id long"]
+
+
+class Api(HttpSpout):
+    outputs = ["id long"]
+
+
+@pytest.mark.parametrize("spout", [Orders, Lake, Api])
+def test_the_field_is_added_to_the_outputs_of_a_class(spout):
+    assert spout.spec(rescued="more").streams == Stream.all_of(["id long", "more string"], given_by="it")
+    assert spout.outputs == ["id long"]
+
+
+@pytest.mark.parametrize("spout", [FilesSpout, ObjectsSpout, HttpSpout])
+@pytest.mark.parametrize("streams", [Stream(fields=["id long"]), [Stream(fields=["id long"]), "x string"]])
+def test_the_field_cannot_be_added_to_streams(spout, streams):
+    class Streams(spout):
+        outputs = streams
+
+    with pytest.raises(OptionError, match="Streams declares Streams: end the fields .* with 'more string'"):
+        Streams.spec(rescued="more")
+
+
+@pytest.mark.parametrize("spout", SPOUTS)
+def test_without_fields_there_is_nothing_to_rescue(tmp_path, spout):
+    with pytest.raises(OptionError, match="'ndjson' needs the fields"):
+        Driven(spout.spec(path=tmp_path, format="ndjson", rescued="more"))
+
+
+def test_a_class_with_outputs_rescues(tmp_path):
+    path = write(tmp_path, "a.json", b'{"id": 1, "x": 2}\n')
+    for spout in (Orders, Lake):
+        driven = Driven(spout.spec(path=path if spout is Orders else tmp_path, format="ndjson", rescued="more"))
+        ((name, (start, end)),) = driven.driver.snapshot({}, {}).heads.items()
+        ((id, more),) = by_rows(driven, name, start, end)
+        assert (id, json.loads(more)) == (1, {"x": 2, "_file_path": path})
 
 
 @pytest.mark.parametrize("spout", SPOUTS)

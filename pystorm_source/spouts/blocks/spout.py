@@ -12,6 +12,7 @@ from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import DataLossError, SchemaError, WorldError
 from pystorm_source.formats.lines import Faults, Pairs, Unreadable
+from pystorm_source.formats.rescued import fields_with
 from pystorm_source.spouts.either_way import EitherWaySpout
 
 # Malformed lines of a block after which a batch ends, so that readers of their dead letters get a turn. Too small: tiny
@@ -40,11 +41,12 @@ class BlocksSpout(EitherWaySpout):
         path: str | os.PathLike[str] | None,
         format: str | None,
         fields: list[str] | None,
-        rescued: str | None = None,
+        rescued: str | None,
+        lines: Any,
     ) -> ComponentSpec:
-        """What ``spec`` returns."""
-        if fields is not None and rescued:
-            fields = [*fields, f"{rescued} string"]
+        """What ``spec`` returns. ``lines``: ``outputs`` of a class that declares none, for lines."""
+        if rescued and (fields is not None or cls.outputs is not lines):
+            fields = fields_with(rescued, cls.outputs if fields is None else fields, cls.__name__)
         given = {
             "path": None if path is None else os.fspath(path),
             "format": format,

@@ -86,7 +86,7 @@ class FilesSpout(BlocksSpout):
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        return cls._spec_of(name, par, config, path, format, fields, rescued)
+        return cls._spec_of(name, par, config, path, format, fields, rescued, FilesSpout.outputs)
 
     @classmethod
     def _pystorm_check_here(cls, conf: dict[str, Any]) -> None:
@@ -130,6 +130,12 @@ class FilesSpout(BlocksSpout):
 
     def _made_format(self, outputs: Any) -> LineFormat | ParquetRows:
         options = self._options
+        if outputs is FilesSpout.outputs and options.format != "lines":
+            raise OptionError(
+                f"format {options.format!r} needs the fields to read: FilesSpout.spec(fields=['id long', "
+                f"'item string'], ...), or `outputs` of a subclass. Given: {outputs!r}",
+                code="PYSTORM_SCHEMA_MISMATCH",
+            )
         stream = self._stream_of(outputs)
         rescues = options.rescues(options.format, stream.fields, stream.types)
         if options.format == "lines":
@@ -142,12 +148,6 @@ class FilesSpout(BlocksSpout):
             columns = schema_of(stream.fields, stream.types)
             decoder = TextDecoder(options.encoding, options.encoding_errors)
             return Lines(decoder, self._faults, None if columns is None else columns.field(0))
-        if outputs is FilesSpout.outputs:
-            raise OptionError(
-                f"format {options.format!r} needs the fields to read: FilesSpout.spec(fields=['id long', "
-                f"'item string'], ...), or `outputs` of a subclass. Given: {outputs!r}",
-                code="PYSTORM_SCHEMA_MISMATCH",
-            )
         if options.whole:
             return ParquetRows(stream.fields, stream.types, self._faults, rescues)
         return text_format(stream.fields, stream.types, options.format, options, self._faults, rescues)

@@ -11,6 +11,7 @@ from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError, WorldError, given
 from pystorm_source.errors.known_secrets import SHORTEST, without_secrets
+from pystorm_source.formats.rescued import fields_with
 from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.client import SHOWN, HttpClient
 from pystorm_source.spouts.http.options import HttpOptions, options_of
@@ -109,7 +110,7 @@ class HttpSpout(CursorSpout):
             ComponentSpec: what an attribute of the Topology is set to.
         """
         if rescued:
-            fields = [*(cls.outputs if fields is None else fields), f"{rescued} string"]
+            fields = fields_with(rescued, cls.outputs if fields is None else fields, cls.__name__)
         chosen = {
             "http.url": url,
             "record.fields": None if fields is None else list(fields),

@@ -99,7 +99,7 @@ class ObjectsSpout(BlocksSpout):
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
         """
-        return cls._spec_of(name, par, config, path, format, fields, rescued)
+        return cls._spec_of(name, par, config, path, format, fields, rescued, ObjectsSpout.outputs)
 
     @classmethod
     def _pystorm_check_here(cls, conf: dict[str, Any]) -> None:
