@@ -82,7 +82,7 @@ class CsvRescue(LineFormat):
         """The rescued column of rows whose values fit; ``others``: the columns without a field."""
         if not others:
             return [None] * count
-        names, path = [self._columns[at] for at in self._others], self._faults.path
+        names, path = [self._columns[at] for at in self._others], self._faults.origin
         return [
             rescued_text({name: value for name, value in zip(names, row, strict=True) if value is not None}, path)
             for row in zip(*others, strict=True)
@@ -110,4 +110,4 @@ class CsvRescue(LineFormat):
         for at in range(width, len(record)):
             if record[at] != self._csv.null:
                 rest[name_by_position(at, self._columns)] = record[at]
-        return (*values.values(), rescued_text(rest, self._faults.path))
+        return (*values.values(), rescued_text(rest, self._faults.origin))

@@ -170,10 +170,13 @@ class Unreadable(NamedTuple):
 class Faults:
     """Handles malformed lines by ``files.malformed``: raises; or counts them, logging the first of each range and the
     sum; or passes them to ``bury``, which returns whether it made a row, and may raise. ``unit``: as in
-    ``Unreadable``."""
+    ``Unreadable``.
+
+    ``path``: where the file is now, for messages; ``origin``: its path in rows, the same in each replay. "": none.
+    """
 
     def __init__(self, policy: str, logger: logging.Logger, bury: Callable[[Unreadable], bool], unit: str = "line"):
-        self.path = ""
+        self.path = self.origin = ""
         self.skipped = 0
         self._policy = policy
         self._logger = logger

@@ -138,7 +138,7 @@ class NdJson(LineFormat):
         """The rescued column of lines whose declared values fit; None if they must be read one by one."""
         assert self._rescue is not None
         rest = self._rescue.undeclared(lines)
-        return None if rest is None else [rescued_text(each, self._faults.path) for each in rest]
+        return None if rest is None else [rescued_text(each, self._faults.origin) for each in rest]
 
     def _values(self, line: bytes) -> tuple[Any, ...]:
         try:
@@ -148,7 +148,7 @@ class NdJson(LineFormat):
             if self._rescue is None:
                 raise error if isinstance(error, Malformed) else Malformed(error) from None
         found, rest = self._rescue.split(line)
-        return (*found, rescued_text(rest, self._faults.path))
+        return (*found, rescued_text(rest, self._faults.origin))
 
     def _finished(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Does what the decoder leaves to be done."""

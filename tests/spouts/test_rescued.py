@@ -550,3 +550,22 @@ def test_the_reason_of_a_needed_value_is_the_same_with_and_without_rescue(tmp_pa
         by_rows(driven, name, start, end)
     assert "Expected `int" in with_it
     assert with_it == str(raised.value.__cause__ or raised.value)
+
+
+@pytest.mark.parametrize(
+    ("format", "data"),
+    [
+        ("ndjson", b'{"id": 1, "x": 2}\n{"id": 2}\n'),
+        ("csv", b"id,x\n1,2\n2,3\n"),
+        ("parquet", pa.table({"id": [1, 2], "x": [2, None]})),
+    ],
+)
+def test_a_replay_after_a_rename_gives_the_same_text(tmp_path, format, data):
+    path = Path(write(tmp_path, "app.1", data))
+    fields, config = ["id int"], {"files.header": format == "csv"}
+    driven = Driven(FilesSpout.spec(path=tmp_path, format=format, fields=fields, rescued=NAME, config=config))
+    ((name, (start, end)),) = driven.driver.snapshot({}, {}).heads.items()
+    before = by_rows(driven, name, start, end)
+    path.rename(tmp_path / "app.2")
+    assert json.loads(before[0][1])["_file_path"] == str(path)
+    assert by_rows(driven, name, start, end) == by_columns(driven, name, start, end) == before

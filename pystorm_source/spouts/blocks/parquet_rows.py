@@ -159,7 +159,7 @@ class ParquetRows:
         """The rescued column of ``count`` rows. ``rest``: by row."""
         if not rest:
             return pa.nulls(count, pa.string())
-        path = self._faults.path
+        path = self._faults.origin
         texts = [rescued_text(rest[row], path) if row in rest else None for row in range(count)]
         return pa.array(texts, pa.string())
 

@@ -174,6 +174,8 @@ class FilesSpout(BlocksSpout):
         self.close()
         self._pairs = iter(())
         self._blocks = iter(())
+        # Not where it is found: a replay must give the same rows after a rename.
+        self._faults.origin = self._catalog.path_of(FileIdentity.parse(partition).hint)
         try:
             if isinstance(self._format, ParquetRows):
                 whole = self._range = ParquetRange(self._catalog, partition, start, end, self._format)

@@ -95,7 +95,6 @@ class Reader:
             return Page(address, headers, None, lines)
         self._header = lines[0]
         self._format.begin(shown_address(address), lines[0])
-        self._faults.path = ""  # what is rescued names no file
         return Page(address, headers, None, lines[1:])
 
     def record(self, row: Any) -> Any:

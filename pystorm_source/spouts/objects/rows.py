@@ -81,7 +81,7 @@ class ObjectRows:
         """Begins this part; ``last``: the greatest offset that its rows may have. Raises SchemaError if the path lacks
         what the fields need.
         """
-        self._faults.path = path
+        self._faults.path = self._faults.origin = path
         hint = part.object.path
         folders = {unquote(each.split("=", 1)[0]) for each in hint.split("/")[:-1] if "=" in each}
         of_path = frozenset(folders & self._nameable)

@@ -113,6 +113,11 @@ class FileCatalog:
                 found[key] = file
         return sorted(found.values())
 
+    def path_of(self, hint: str) -> str:
+        """The path of a file that was first seen as ``hint``, whatever it is called by now."""
+        self._find_root()
+        return os.path.join(self.root, hint)
+
     def find(self, inode: int, hint: str) -> FileEntry | None:
         """Finds the file with this inode: at its first name, then under any name in that directory, then anywhere in
         the catalog. Inode 0: the file at ``hint``.
