@@ -9,6 +9,7 @@ from pyarrow import types
 
 from cython_core.arrow.lossless_cast import conform_array
 from cython_core.arrow.value_converter import Misfit
+from pystorm_source.spouts.blocks.fit_mask import fit_mask
 from pystorm_source.types.json_text import plain
 
 Conform = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -30,10 +31,33 @@ def fitting(column: pa.Array, type: pa.DataType, conform: Conform) -> tuple[pa.A
         return found
     if len(column) <= 1 or not (is_struct or _may_fit(column.type, type)):
         return pa.nulls(len(column), type), dict(values_of(column))
+    masked = _masked(column, type, conform)
+    if masked is not None:
+        return masked
     half = len(column) // 2
     left, rest = fitting(column[:half], type, conform)
     right, more = fitting(column[half:], type, conform)
     return pa.concat_arrays([left, right]), {**rest, **{half + row: value for row, value in more.items()}}
+
+
+def _masked(column: pa.Array, type: pa.DataType, conform: Conform) -> tuple[pa.Array, dict[int, Any]] | None:
+    """As ``fitting``, if a mask tells which values fit. Otherwise None: they must be found by halves."""
+    fits = fit_mask(column, type)
+    if fits is None:
+        return None
+    from pyarrow import compute as pc  # not above: its import takes 50 ms
+
+    try:
+        array = conform(pc.if_else(fits, column, pa.scalar(None, column.type)), type)
+    except (Misfit, pa.ArrowException):
+        return None
+    return array, _rows_of(column, pc.indices_nonzero(pc.invert(fits)))
+
+
+def _rows_of(column: pa.Array, rows: pa.Array) -> dict[int, Any]:
+    """The values of these rows."""
+    numbers = rows.to_pylist()
+    return {numbers[at]: value for at, value in values_of(column.take(rows))}
 
 
 def values_of(column: pa.Array) -> Iterator[tuple[int, Any]]:
@@ -78,27 +102,30 @@ def _may_fit(found: pa.DataType, type: pa.DataType) -> bool:
 
 
 def _fitting_struct(column: pa.Array, type: pa.StructType, conform: Conform) -> tuple[pa.Array, dict[int, Any]] | None:
-    """As ``fitting``. None if the structs must be judged as they are: names repeat, or a member is null that may not
-    be."""
+    """As ``fitting``. A struct with a member that is null and may not be is rescued in one piece. None if names repeat:
+    the structs must be judged as they are."""
+    from pyarrow import compute as pc  # not above: its import takes 50 ms
+
     names = [field.name for field in column.type]
     if len(set(names)) < len(names):
         return None
     found = dict(zip(names, column.flatten(), strict=True))
     arrays: list[pa.Array] = []
     rest: dict[int, Any] = {}
-    present = column.is_valid()
+    lacking = column.is_null()
     for field in type:
         member = found.pop(field.name, None)
         if member is None:
             member = pa.nulls(len(column))
         array, lost = fitting(member, field.type, conform)
-        if not field.nullable and array.filter(present).null_count:
-            return None
+        if not field.nullable and array.null_count:
+            lacking = pc.or_(lacking, array.is_null())
         arrays.append(array)
         for row, value in lost.items():
             rest.setdefault(row, {})[field.name] = value
     for name, member in found.items():
         for row, value in values_of(member):
             rest.setdefault(row, {})[name] = value
-    mask = column.is_null() if column.null_count else None
+    rest.update(_rows_of(column, pc.indices_nonzero(pc.and_(lacking, column.is_valid()))))
+    mask = lacking if lacking.true_count else None
     return pa.StructArray.from_arrays(arrays, fields=list(type), mask=mask), rest

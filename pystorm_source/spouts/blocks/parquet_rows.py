@@ -1,6 +1,7 @@
 """Rows of Parquet files, converted to the declared fields. A block is a batch of rows, or one row that does not fit."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -220,8 +221,16 @@ def _is_ascii(column: pa.Array) -> bool:
     """Whether it is seen at once that all its text is: a tenth of the time that a look at each value takes."""
     if types.is_nested(column.type):
         return False
-    data = column.buffers()[2]
-    return data is None or data.to_pybytes().isascii()
+    _, offsets, data = column.buffers()
+    if data is None or not len(column):
+        return True
+    width = 8 if types.is_large_string(column.type) else 4
+    # A slice has the text of all rows: without its ends, the slices of one batch would take quadratic time.
+    first, last = (
+        int.from_bytes(offsets[width * at : width * (at + 1)].to_pybytes(), sys.byteorder)
+        for at in (column.offset, column.offset + len(column))
+    )
+    return data[first:last].to_pybytes().isascii()
 
 
 def _valid_text(column: pa.Array) -> pa.Array:
