@@ -24,6 +24,8 @@ _SECRET = re.compile(
 # Up to the last @: a password that is not escaped may hold a slash or an @.
 _CREDENTIALS = re.compile(r"://[^/@\s]*:[^\s]*@")
 _PASSWORDS = re.compile(r"://[^/@\s:]*:([^\s,]*)@")
+# Services of HTTP take tokens there. Elsewhere it may be a container, or just a user.
+_USER_ALONE = re.compile(r"\bhttps?://([^/@\s:?#]+)@", re.IGNORECASE)
 # In a text, a later @ may belong to something else.
 _IN_TEXT = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")
 # The credentials of an HTTP header. After a bare scheme they must be long and hold a digit, = or _: "basic auth" is
@@ -76,8 +78,8 @@ def inline_secrets(text: str) -> list[str]:
 
 
 def url_secrets(text: str) -> list[str]:
-    """Returns the passwords in the URIs of an option."""
-    return _PASSWORDS.findall(text)
+    """Returns the passwords in the URIs of an option, and users of HTTP without one, which may be tokens."""
+    return [*_PASSWORDS.findall(text), *_USER_ALONE.findall(text)]
 
 
 def without_inline(text: str) -> str:

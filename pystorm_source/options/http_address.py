@@ -7,13 +7,14 @@ from pystorm_source.errors import OptionError, given
 from pystorm_source.errors.redaction import without_credentials
 
 API = "the address of an API, such as https://example.org/v1/rows"
-_USER = re.compile(r"^(https?://)[^/?#]*@", re.IGNORECASE)
+_USER = re.compile(r"^\s*([\w.+-]+://)?[^/?#]*@")
 
 
 def shown_address(url: str) -> str:
-    """An address as messages may show it: without user, password and query, which may hold a key."""
+    """An address as messages may show it: without user, password and query, which may hold a key. Also what is no
+    address, such as one whose scheme was forgotten."""
     # Also without a user that has no password: services take tokens there.
-    return given(_USER.sub(r"\1", without_credentials(url)))
+    return given(_USER.sub(r"\1", without_credentials(url.partition("?")[0])))
 
 
 def check_address(key: str, url: str, instead: str | None = "set http.user and http.password", what: str = API) -> None:

@@ -31,6 +31,7 @@ def _knows_nothing(monkeypatch):
         {"as.text": json.dumps({"client_secret": SECRET})},
         {"address": f"postgresql://app:{SECRET}@host/db"},
         {"address": "postgresql://app:hunter2%2F%C3%A9@host/db"},
+        {"address": "https://hunter2%2F%C3%A9@host/rows"},
         {"kafka.sasl.jaas.config": f'PlainLoginModule required username="u" password="{SECRET}";'},
     ],
 )
@@ -63,6 +64,17 @@ def test_other_texts_stay_as_they_are(text):
     assert without_secrets(text) == text or any(secret in text for secret in ("hunter2",))
 
 
+def test_a_container_of_a_store_is_no_secret():
+    remember({"path": "abfss://container@account.dfs.core.windows.net/rows"})
+    assert without_secrets("no container") == "no container"
+
+
+@pytest.mark.parametrize("key", ["service.token", "apiToken", "client_secret", "api.key"])
+def test_a_number_is_a_secret_where_its_option_says_so(key):
+    remember({key: 471100815, "max.tokens": 128000})
+    assert without_secrets("401 for 471100815, after 128000") == "401 for (redacted), after 128000"
+
+
 def test_words_of_an_option_that_are_short_stay_in_messages():
     remember({"token": "on", "password": ""})
     assert without_secrets("based on that") == "based on that"
@@ -79,7 +91,12 @@ def test_a_short_password_is_replaced_where_it_is_quoted(secret):
 
 @pytest.mark.parametrize(
     ("config", "secret"),
-    [({"password": "1234"}, "1234"), ({"password": 12345}, "12345"), ({"url": "redis://:1234@h"}, "1234")],
+    [
+        ({"password": "1234"}, "1234"),
+        ({"password": 12345}, "12345"),
+        ({"url": "redis://:1234@h"}, "1234"),
+        ({"token": 12345}, "12345"),
+    ],
 )
 def test_a_password_of_four_or_five_digits_is_replaced_but_not_in_longer_numbers(config, secret):
     remember(config)

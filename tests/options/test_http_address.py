@@ -19,6 +19,22 @@ def test_others_are_refused_with_key_value_and_remedy(url):
         check_address("http.url", url)
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("h/rows?key=word", "h/rows"),
+        ("word@h/rows", "h/rows"),
+        ("me:word@h:80/rows?a=@b", "h:80/rows"),
+        (" https://word@h", "https://h"),
+        ("ws://me:word@h/?word", "ws://h/"),
+        ("https:/h?word", "https:/h"),
+        ("https://h/a@b", "https://h/a@b"),
+    ],
+)
+def test_what_is_no_address_is_shown_without_them_too(url, shown):
+    assert shown_address(url) == repr(shown)
+
+
 @pytest.mark.parametrize("user", ["word", "word:", "me:word", "me:wo/rd", "me:w@rd", "word@me"])
 def test_no_message_has_a_user_or_password(user):
     url = f"https://{user}@h/rows?key=word"

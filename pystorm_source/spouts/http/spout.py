@@ -1,8 +1,8 @@
 """The spout of paged HTTP APIs."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.cursor_spout import CursorSpout
@@ -249,13 +249,39 @@ class HttpSpout(CursorSpout):
 
     def _refuse_secrets(self, cursor: Any) -> None:
         """Cursors are written to the journal in clear."""
-        text = json.dumps(cursor)
-        # A short one is in many cursors by chance: it counts where it is a text of its own.
-        texts = [secret if len(secret) >= SHORTEST else json.dumps(secret) for secret in self._options.secrets]
-        if any(secret in text for secret in texts):
+        if any(_holds(text, secret) for text in _texts_of(cursor) for secret in self._options.secrets):
             raise WorldError(
                 "the API puts a secret of the options into the place of the next page, and it would lie in the journal "
                 "in clear: take another http.paging, or override following(). Given: "
                 f"http.paging={self._options.paging}",
                 code="PYSTORM_EXTERNAL_FAILURE",
             )
+
+
+def _texts_of(cursor: Any) -> Iterator[str]:
+    """The texts in it, and its numbers as text."""
+    if isinstance(cursor, Mapping):
+        for key, each in cursor.items():
+            yield str(key)
+            yield from _texts_of(each)
+    elif isinstance(cursor, (list, tuple)):
+        for each in cursor:
+            yield from _texts_of(each)
+    elif cursor is not None:
+        yield str(cursor)
+
+
+def _holds(text: str, secret: str) -> bool:
+    if len(secret) >= SHORTEST:
+        return secret in text or secret in unquote(text) or secret in unquote_plus(text)
+    # A short one is in many cursors by chance: it counts where it is a text of its own, and no number.
+    if secret == text:
+        return True
+    return not secret.isdecimal() and any(value == secret for _, value in parse_qsl(_query_of(text)))
+
+
+def _query_of(text: str) -> str:
+    try:
+        return urlsplit(text).query
+    except ValueError:
+        return text.partition("?")[2]

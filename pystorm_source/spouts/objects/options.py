@@ -16,6 +16,9 @@ _SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
 _BUCKETS = ("s3", "s3a", "gs")
 """Schemes whose URLs begin with a bucket. Others may have a container before an @."""
 
+_HAS_KEYS = re.compile(r"[^/]*@|[^/]*:.*@", re.DOTALL)
+"""Of what is behind the scheme of these: no bucket has a colon, and a key that is not escaped may have a slash."""
+
 
 class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
     """What ``ObjectsSpout`` reads, and how. Set by ``ObjectsSpout.spec``, in a config, or as options of the reader."""
@@ -83,10 +86,11 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
         if self.is_local and not os.path.isabs(local_folder(self.path)):
             raise OptionError(
                 "option 'path' of an ObjectsSpout is file:// and an absolute path: a file URI names no host. Mount "
-                f"the folder on driver and executors, and give the path of the mount. Given: {self.path!r}",
+                f"the folder on driver and executors, and give the path of the mount. Given: "
+                f"{without_credentials(self.path)!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
-        if scheme.lower() in _BUCKETS and "@" in self.path[len(scheme) + 3 :].partition("/")[0]:
+        if scheme.lower() in _BUCKETS and _HAS_KEYS.match(self.path, len(scheme) + 3):
             raise OptionError(
                 "option 'path' of an ObjectsSpout has no keys in it: set objects.config.*, or let the environment have "
                 f"them. Given: {scheme + separator + self.path.rpartition('@')[2]!r}",

@@ -3,11 +3,15 @@
 import logging
 import ssl
 import sys
+from typing import Any, ClassVar
 
 import pytest
 
+from pystorm_source import Topology
 from pystorm_source.errors import OptionError, TupleFailed
+from pystorm_source.spouts import HttpSpout
 from pystorm_source.spouts.http.options import HttpOptions
+from pystorm_source.spouts.http.paging import Step
 from pystorm_source.testing import ManualClock, run_topology
 from testbed.certificates import self_signed
 from tests.source.spark_calls import Checkpoint, Run
@@ -155,6 +159,47 @@ def test_a_next_page_with_the_secret_in_its_address_is_refused(server, tmp_path)
     with pytest.raises(TupleFailed, match="would lie in the journal in clear") as raised:
         run_topology(Rows, config=options(server, "link", **found))
     assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("secret", "query"),
+    [
+        ('hä"nter\\2', "key=%68%C3%A4%22nter%5c2"),  # as no quoting of ours writes it
+        ("hunter 2", "key=hunter+2"),
+        ("x7", "key=x7"),
+    ],
+)
+def test_a_secret_in_another_form_is_refused_too(server, secret, query):
+    server.fill(30)
+    found = {"http__url": f"{server.url}/link?{query}", "http__token": secret}
+    with pytest.raises(TupleFailed, match="would lie in the journal in clear"):
+        run_topology(Rows, config=options(server, "link", **found))
+
+
+class OwnPaging(HttpSpout):
+    outputs = ["id long"]
+    cursor: ClassVar[Any] = None
+
+    def following(self, cursor, page, limit):
+        return Step(0, self.cursor, False)
+
+
+@pytest.mark.parametrize("cursor", [{"at": ['hä"nter']}, {'hä"nter': 1}, 'of hä"nter', 4711])
+def test_a_secret_in_a_cursor_of_an_own_paging_is_refused(server, cursor):
+    server.fill(3)
+
+    class Own(OwnPaging):
+        pass
+
+    Own.cursor = cursor
+
+    class Desk(Topology):
+        rows = Own.spec()
+
+    secret = "4711" if cursor == 4711 else 'hä"nter'
+    with pytest.raises(TupleFailed, match="would lie in the journal in clear"):
+        run_topology(Desk, config=options(server, "none", http__token=secret))
+    assert run_topology(Desk, config=options(server, "none", http__token="4")).rows("rows") == [(1,), (2,), (3,)]
 
 
 def test_a_short_token_is_no_secret_of_every_cursor(server, tmp_path):

@@ -264,6 +264,8 @@ def test_wrong_options_name_the_remedy(lake):
         ("hdfs://a/b", "s3://"),
         ("file://host/lake", "names no host"),
         ("s3://me:word@b/p", "has no keys in it.*Given: 's3://b/p'$"),
+        ("s3://AKIA:wo/rd@b/p", "has no keys in it.*Given: 's3://b/p'$"),
+        ("file://me:word@h/p", "names no host.*Given: 'file://h/p'$"),
         ("gs://word@b", "has no keys in it.*Given: 'gs://b'$"),
     ):
         with pytest.raises(OptionError, match=says):
