@@ -53,6 +53,14 @@ def write(folder, name, data):
     return str(path)
 
 
+def avro(folder, fields, rows):
+    """An Avro object of these rows; ``fields``: types by name."""
+    sink = io.BytesIO()
+    named = [{"name": name, "type": type} for name, type in fields.items()]
+    fastavro.writer(sink, fastavro.parse_schema({"type": "record", "name": "r", "fields": named}), rows)
+    return write(folder, "a.avro", sink.getvalue())
+
+
 # Types, and what fits them in JSON: by this test's own rules.
 SCALARS = ["int", "double", "string", "boolean", "date", "decimal(5,2)"]
 _types = st.recursive(
@@ -284,38 +292,158 @@ def test_a_header_without_a_needed_column_is_an_error_as_ever(tmp_path):
     assert "has no column a" in refusal(path, "csv", ["a int not null", "b int"], header=True)
 
 
-arrays = {
-    "int": st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), min_size=4, max_size=4),
-    "float": st.lists(st.one_of(st.none(), st.sampled_from([0.5, 3.0, -1e300])), min_size=4, max_size=4),
-    "text": st.lists(st.one_of(st.none(), st.sampled_from(["", "x", "é"])), min_size=4, max_size=4),
-    "list": st.lists(st.one_of(st.none(), st.lists(st.integers(0, 2**40), max_size=2)), min_size=4, max_size=4),
-    "struct": st.lists(
-        st.one_of(st.none(), st.fixed_dictionaries({"a": st.integers(0, 2**40), "z": st.sampled_from(["é", None])})),
-        min_size=4,
-        max_size=4,
+# Declared types for files whose values have types, and what fits these, by this test's own rules. !: not null.
+_flat = st.sampled_from(["int", "double", "string", "boolean", "date"])
+_needed = st.sampled_from(["int!", "string!"])
+_shapes = {
+    "flat": _flat,
+    "list": _flat.map(lambda each: ("array", each)),
+    "map": _flat.map(lambda each: ("map", each)),
+    "struct": st.dictionaries(st.sampled_from("abz"), st.one_of(_flat, _needed), min_size=1).map(
+        lambda each: ("struct", each)
     ),
 }
-parquet = st.dictionaries(st.sampled_from("abcA"), st.sampled_from(sorted(arrays)).flatmap(arrays.get), min_size=1)
 
 
-@given(schemas, parquet, st.sampled_from(SPOUTS))
-@settings(max_examples=sized(200))
-def test_no_value_of_parquet_is_lost(schema, columns, spout):
+@st.composite
+def schema_of(draw, shapes):
+    """A schema for columns of these shapes by name: some fields have the shape, and some columns have no field."""
+    names = draw(st.sets(st.sampled_from("abcd"), min_size=1, max_size=3))
+    any_shape = st.one_of(*_shapes.values())
+    return {
+        name: draw(_shapes[shapes[name]] if name in shapes and draw(st.integers(0, 3)) else any_shape)
+        for name in sorted(names)
+    }
+
+
+_IN_PYTHON = {"int": (int, float), "double": (int, float), "string": (str,), "boolean": (bool,), "date": ()}
+
+
+def split(value, type, are_maps):
+    """What the field has, and what is rescued. ``are_maps``: whether a map may be declared for a dict."""
+    if value is None:
+        return None, None
+    if isinstance(type, str):
+        is_fit = value.__class__ in _IN_PYTHON[type]
+        if type == "int" and is_fit:
+            is_fit = value == int(value) and -(2**31) <= value < 2**31
+        return (value, None) if is_fit else (None, value)
+    kind, inner = type
+    if kind == "array" and isinstance(value, list):
+        is_fit = all(split(each, inner, are_maps)[1] is None for each in value)
+        return (value, None) if is_fit else (None, value)
+    if kind == "map" and isinstance(value, dict) and are_maps:
+        is_fit = all(split(each, inner, are_maps)[1] is None for each in value.values())
+        return (sorted(value.items()), None) if is_fit else (None, value)
+    if kind != "struct" or not isinstance(value, dict):
+        return None, value
+    found = {name: split(value.get(name), each.rstrip("!"), are_maps) for name, each in inner.items()}
+    if any(each.endswith("!") and found[name][0] is None for name, each in inner.items()):
+        return None, value
+    rest = {name: left for name, (_, left) in found.items() if left is not None}
+    rest |= {name: each for name, each in value.items() if name not in inner and each is not None}
+    return {name: fit for name, (fit, _) in found.items()}, rest or None
+
+
+def assert_split(found, rows, schema, path, are_maps):
+    """Whether the rows that were found are the written ones, split as they should be."""
+    assert len(found) == len(rows)
+    for row, (*values, rest) in zip(rows, found, strict=True):
+        expected = {name: split(each, schema[name], are_maps) for name, each in row.items() if name in schema}
+        values = [
+            sorted(each) if isinstance(each, list) and _is_map(schema[name]) else each
+            for name, each in zip(schema, values, strict=True)
+        ]
+        assert values == [expected.get(name, (None, None))[0] for name in schema]
+        left = {name: each for name, (_, each) in expected.items() if each is not None}
+        left |= {name: each for name, each in row.items() if name not in schema and each is not None}
+        assert rest == ({**left, "_file_path": path} if left else None)
+
+
+def _is_map(type):
+    return type[0] == "map"
+
+
+def declared(schema):
+    return [f"{name} {ddl_of(each)}".replace("!", " not null") for name, each in schema.items()]
+
+
+def _four(values):
+    return st.lists(st.one_of(st.none(), values), min_size=4, max_size=4)
+
+
+_longs = st.one_of(st.integers(-9, 9), st.integers(-(2**40), 2**40))
+arrays = {
+    "int": (_four(_longs), pa.int64()),
+    "float": (_four(st.sampled_from([0.5, 3.0, -1e300])), pa.float64()),
+    "text": (_four(st.sampled_from(["", "x", "é"])), pa.string()),
+    "list": (_four(st.lists(_longs, min_size=1, max_size=2)), pa.list_(pa.int64())),
+    "struct": (
+        _four(st.fixed_dictionaries({"a": st.one_of(st.none(), _longs), "z": st.sampled_from(["é", None])})),
+        pa.struct({"a": pa.int64(), "z": pa.string()}),
+    ),
+}
+
+
+@st.composite
+def parquet_tables(draw):
+    """A schema and a table."""
+    kinds = draw(st.dictionaries(st.sampled_from("abA"), st.sampled_from(sorted(arrays)), min_size=1))
+    columns = {name: pa.array(draw(arrays[kind][0]), arrays[kind][1]) for name, kind in kinds.items()}
+    return draw(schema_of({name: kind if kind in _shapes else "flat" for name, kind in kinds.items()})), columns
+
+
+@given(parquet_tables(), st.sampled_from(SPOUTS))
+@settings(max_examples=sized(400))
+def test_no_value_of_parquet_is_lost(drawn, spout):
+    schema, columns = drawn
     folder = Path(tempfile.mkdtemp())
     try:
-        path = write(folder, "a.parquet", pa.table(columns))
-        found = read(folder, "parquet", [f"{n} {ddl_of(t)}" for n, t in schema.items()], spout)
-        assert len(found) == 4
-        for number, (*values, rest) in enumerate(found):
-            fields, rest = dict(zip(schema, values, strict=True)), rest or {}
-            for key, column in columns.items():
-                value = column[number]
-                if isinstance(value, dict) and isinstance(rest.get(key), dict):
-                    value = {inner: each for inner, each in value.items() if each is not None or inner in rest[key]}
-                if value is not None:
-                    assert holds(value, fields.get(key), rest.get(key), key in rest)
-            assert rest.keys() - {"_file_path"} <= columns.keys()
-            assert not rest or rest["_file_path"] == path
+        table = pa.table(columns)
+        path = write(folder, "a.parquet", table)
+        assert_split(read(folder, "parquet", declared(schema), spout), table.to_pylist(), schema, path, are_maps=False)
+    finally:
+        shutil.rmtree(folder)
+
+
+_UNION = ["null", "boolean", "long", "double", "string"]
+_in_union = st.one_of(st.none(), st.booleans(), _longs, st.sampled_from([0.5, 3.0]), st.sampled_from(["", "x", "é"]))
+avro_kinds = {
+    "flat": (_UNION, _in_union),
+    "list": (["null", {"type": "array", "items": _UNION}], st.one_of(st.none(), st.lists(_in_union, max_size=2))),
+    "map": (
+        ["null", {"type": "map", "values": _UNION}],
+        st.one_of(st.none(), st.dictionaries(st.sampled_from("abz"), _in_union)),
+    ),
+    "struct": (
+        {"type": "record", "fields": [{"name": name, "type": _UNION} for name in "az"]},
+        st.fixed_dictionaries({"a": _in_union, "z": _in_union}),
+    ),
+}
+
+
+@st.composite
+def avro_objects(draw):
+    """A schema, types by name, and rows."""
+    kinds = draw(st.dictionaries(st.sampled_from("abA"), st.sampled_from(sorted(avro_kinds)), min_size=1))
+    fields = {name: avro_kinds[kind][0] for name, kind in kinds.items()}
+    for name, kind in kinds.items():
+        if kind == "struct":
+            fields[name] = {**fields[name], "name": f"of_{name}"}
+    rows = draw(
+        st.lists(st.fixed_dictionaries({name: avro_kinds[kind][1] for name, kind in kinds.items()}), max_size=4)
+    )
+    return draw(schema_of(kinds)), fields, rows
+
+
+@given(avro_objects())
+@settings(max_examples=sized(400))
+def test_no_value_of_avro_is_lost(drawn):
+    schema, fields, rows = drawn
+    folder = Path(tempfile.mkdtemp())
+    try:
+        path = avro(folder, fields, rows)
+        assert_split(read(folder, "avro", declared(schema), ObjectsSpout), rows, schema, path, are_maps=True)
     finally:
         shutil.rmtree(folder)
 
@@ -474,14 +602,6 @@ def test_what_cannot_be_rescued_is_refused(tmp_path, spout, format, fields, said
 def test_dead_letters_have_nothing_to_rescue(tmp_path):
     with pytest.raises(OptionError, match="rescuedDataColumn"):
         Driven(DeadLetterSpout.spec(path=tmp_path, fields=["id long"], config={"rescuedDataColumn": NAME}))
-
-
-def avro(folder, fields, rows):
-    """An Avro object of these rows; ``fields``: types by name."""
-    sink = io.BytesIO()
-    named = [{"name": name, "type": type} for name, type in fields.items()]
-    fastavro.writer(sink, fastavro.parse_schema({"type": "record", "name": "r", "fields": named}), rows)
-    return write(folder, "a.avro", sink.getvalue())
 
 
 TEXT_OR_LONG = ["long", "string"]
