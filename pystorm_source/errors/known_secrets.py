@@ -25,8 +25,8 @@ _PLAIN = re.compile(r"true|false|none|null|\d{1,5}", re.IGNORECASE)
 _SWITCH = re.compile(r"on|off|yes|no", re.IGNORECASE)
 _PASSWORD = re.compile(r"password|passphrase", re.IGNORECASE)
 """In the name of an option: its value is a password, also if it looks like something else."""
-_NUMBER = re.compile(r"password|passphrase|(token|secret|pin|key)$", re.IGNORECASE)
-"""In the name of an option whose number is a secret; not in ``max.tokens``."""
+_TOKEN = re.compile(r"(token|secret|key)$", re.IGNORECASE)
+"""At the end of the name of a secret option: its number is one, too. It is none in ``max.tokens``."""
 
 _known: dict[str, re.Pattern[str] | None] = {}
 """Secret → where to replace it; None: anywhere."""
@@ -68,8 +68,9 @@ def _secrets_in(key: str, value: Any) -> Iterator[tuple[str, bool]]:
     elif isinstance(value, (list, tuple)):
         for each in value:
             yield from _secrets_in(key, each)
-    elif isinstance(value, int) and not isinstance(value, bool) and _NUMBER.search(key):
-        yield str(value), True
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if is_password or (is_secret(key) and _TOKEN.search(key)):
+            yield str(value), True
     elif isinstance(value, str):
         if value.lstrip().startswith(("{", "[")):
             try:
