@@ -71,8 +71,8 @@ def names_of(columns: Sequence[str], fields: Collection[str]) -> list[str]:
 
 
 def name_by_position(at: int, taken: Collection[str]) -> str:
-    """The key of a value without a name, as Spark calls its column: ``_c3`` for the fourth one. With underscores at its
-    end if that is ``taken``."""
+    """Spark's name for the column of a value without one: ``_c3`` for the fourth. Ends with underscores if that is
+    ``taken``."""
     key = f"_c{at}"
     while key in taken:
         key += "_"

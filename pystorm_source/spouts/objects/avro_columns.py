@@ -1,5 +1,4 @@
-"""Records of Avro as columns of the declared types. A value is judged by itself: what its neighbours are is nothing to
-it."""
+"""Records of Avro as columns of the declared types. The values of other records never change how a value is read."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ from pystorm_source.types.json_text import plain
 _UNFIT = (Misfit, pa.ArrowException, ValueError, TypeError, OverflowError)
 Record = dict[str, Any]
 Split = Callable[[Any], tuple[Any, Any]]
-"""From a value to what its type takes of it, and what is left over, in what JSON has. None: nothing."""
+"""From a value to the part that fits its type, and the rest as JSON has it. None: no such part."""
 
 
 class AvroColumns(NamedTuple):
@@ -60,7 +59,7 @@ class AvroColumns(NamedTuple):
 
 
 def _column(values: list[Any], field: Field, rest: list[Record], misfits: dict[int, str]) -> pa.Array:
-    """The values as the field's type. ``rest``: of each row, takes what does not fit; empty: that makes a misfit."""
+    """The values as the field's type. ``rest`` gets what does not fit, by row; without it, the row is a misfit."""
     if field.type is None:
         return pa.array(values)
     column = _alike(values, field)
@@ -166,7 +165,7 @@ def _split_map(type: pa.MapType, closed: bool) -> Split:
 
 
 def _all_of(values: Any, split: Split, nullable: bool) -> list[Any] | None:
-    """What the type takes of the values; None if one of them does not fit completely."""
+    """The values as their type has them; None if one of them does not fit completely."""
     taken = []
     for value in values:
         fit, left = (None, None) if value is None else split(value)
