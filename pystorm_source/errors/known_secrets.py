@@ -16,6 +16,8 @@ SHORTEST = 4
 """Least characters of a secret to search for anywhere. Less: words such as "on" vanish from every message, and the gaps
 in known sentences tell which word it is. More: shows short passwords that are no words. Shorter ones are replaced where
 they are all that stands in quotes, as libraries quote a value."""
+WORD_CHARACTERS = 8
+"""Secrets of letters alone that are shorter may be parts of common words: "pass" is in every "password"."""
 MOST = 1_000
 """Most secrets to remember, the newest ones. Fewer: a large topology's secrets are forgotten. More: each error searches
 for all of them."""
@@ -36,7 +38,8 @@ def remember(config: Mapping[str, Any]) -> None:
     """Remembers the secrets of a configuration."""
     for secret, is_password in _secrets_in("", config):
         if len(secret) >= SHORTEST and not _PLAIN.fullmatch(secret):
-            places = None
+            # A word only as a word: the gap in "(redacted)word" would tell it.
+            places = re.compile(rf"(?<![^\W\d_]){secret}(?![^\W\d_])") if _is_word(secret) else None
         elif secret.isascii() and secret.isdecimal() and len(secret) >= SHORTEST and is_password:
             places = re.compile(rf"(?<!\w){secret}(?!\w)")  # not inside of longer numbers
         elif secret and (is_password or not (_PLAIN.fullmatch(secret) or _SWITCH.fullmatch(secret))):
@@ -47,6 +50,10 @@ def remember(config: Mapping[str, Any]) -> None:
         _known[secret] = places
     while len(_known) > MOST:
         del _known[next(iter(_known))]
+
+
+def _is_word(secret: str) -> bool:
+    return secret.isalpha() and len(secret) < WORD_CHARACTERS
 
 
 def without_secrets(text: str) -> str:

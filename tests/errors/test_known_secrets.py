@@ -115,6 +115,14 @@ def test_short_switches_of_options_with_a_secret_word_stay_in_quotes():
     assert without_secrets(text) == text
 
 
+def test_a_password_that_is_a_word_is_no_gap_in_longer_words():
+    remember({"password": "pass", "token": "word"})
+    said = "password refused for 'pass', https://me:word@host/?t=word_1 or word2"
+    assert without_secrets(said) == (
+        "password refused for '(redacted)', https://me:(redacted)@host/?t=(redacted)_1 or (redacted)2"
+    )
+
+
 def test_the_memory_for_secrets_is_bounded():
     for number in range(2 * MOST):
         remember({"password": f"secret-{number}-x"})
