@@ -12,6 +12,7 @@ from cython_core.arrow.lossless_cast import conform_array
 from cython_core.arrow.value_converter import Misfit
 from pystorm_source.formats.lines import SHOWN
 from pystorm_source.spouts.blocks.parquet_rows import Field, MisfitRow, ParquetRows, ddl_text
+from pystorm_source.types.families import integer_bounds
 from pystorm_source.types.json_text import plain
 
 _UNFIT = (Misfit, pa.ArrowException, ValueError, TypeError, OverflowError)
@@ -108,13 +109,29 @@ def _split_of(type: pa.DataType, closed: bool) -> Split:
     if types.is_list(type):
         return _split_list(type, closed)
 
+    is_plain = _plain_test(type)
+
     def split(value: Any) -> tuple[Any, Any]:
+        if is_plain(value):
+            return value, None
         try:
             return conform_array(pa.array([value]), type)[0].as_py(), None
         except _UNFIT:
             return None, plain(value)
 
     return split
+
+
+def _plain_test(type: pa.DataType) -> Callable[[Any], bool]:
+    """Tells values that fit without a look by Arrow. Without this, nested values take ten times as long."""
+    if types.is_integer(type):
+        low, high = integer_bounds(type)
+        return lambda value: value.__class__ is int and low <= value <= high
+    if types.is_timestamp(type) and type.unit == "us" and type.tz is not None:
+        return lambda value: value.__class__ is datetime and value.tzinfo is not None
+    kinds = {pa.string(): str, pa.float64(): float, pa.bool_(): bool, pa.binary(): bytes}
+    kind = kinds.get(type)
+    return lambda value: value.__class__ is kind
 
 
 def _split_struct(type: pa.StructType, closed: bool) -> Split:
