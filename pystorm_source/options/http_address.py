@@ -1,4 +1,4 @@
-"""Addresses in options, as they may be shown, and checked."""
+"""Checks addresses in options, and shows them without secrets."""
 
 import re
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ def shown_address(url: str) -> str:
 
 
 def check_address(key: str, url: str, instead: str | None = "set http.user and http.password", what: str = API) -> None:
-    """Raises OptionError if it is none of HTTP, or has a user in it. ``instead``: what to do then; None: it may have.
+    """Raises OptionError if it is no address of HTTP, or has a user in it. ``instead``: what to do then; None: it may.
     ``what``: the option is."""
     try:
         found = urlsplit(url)
