@@ -106,7 +106,9 @@ def become(connection: socket.socket) -> None:
 def end_with(connection: socket.socket) -> None:
     """Passes on the signal by which the JVM has ended the process that asked."""
     connection.recv(1)
-    os.kill(os.getpid(), signal.SIGTERM)
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGTERM)  # which it interrupts while that waits for the JVM
 
 
 def main() -> None:
