@@ -52,8 +52,8 @@ def test_a_busy_service_is_asked_at_the_interval_and_read_exactly(spark, service
 
         service.busy.update({"/head": 1, "/posts": 1, "/done": 1})
         service.head, began = 60, time.monotonic()
-        wait_until(lambda: "posts" in report_of(running).get("unavailableMillis", {}))
-        assert "RetryLater: again after 1 s: 429" in report_of(running)["unavailable"]["posts"]
+        seen = wait_until(lambda: "posts" in (found := report_of(running)).get("unavailableMillis", {}) and found)
+        assert "RetryLater: again after 1 s: 429" in seen["unavailable"]["posts"]
         wait_until(lambda: service.count("/head", began) >= 4)
         assert service.count("/head", began) <= 1.1 * (time.monotonic() - began) + 1
 
