@@ -9,6 +9,8 @@ from msgspec import Meta
 from pystorm_source.errors import OptionError
 from pystorm_source.types.json_values import utf8_json, well_formed
 
+NEEDED_PYARROW = 20
+"""Older ones cast lists of structs, and show maps, in another way; 15 crashes."""
 FILE_PATH = "_file_path"
 """Key of the file's path in the object, as Auto Loader calls it. If the row itself has that key, it keeps it."""
 
@@ -25,6 +27,12 @@ RescuedColumn = Annotated[
 
 def is_rescued(name: str, fields: Sequence[str], types: Sequence[str | None]) -> bool:
     """Whether the option names a field. Raises OptionError unless that is the last one, and a string."""
+    if name and int(pa.__version__.partition(".")[0]) < NEEDED_PYARROW:
+        raise OptionError(
+            f"option 'rescuedDataColumn' needs pyarrow {NEEDED_PYARROW} or newer: run pip install "
+            f"'pyarrow>={NEEDED_PYARROW}' on the driver and every executor. Given: pyarrow {pa.__version__}",
+            code="PYSTORM_INVALID_OPTION",
+        )
     last = f"{fields[-1]} {types[-1] or 'string'}" if fields else ""
     if name and last != f"{name} string":
         raise OptionError(

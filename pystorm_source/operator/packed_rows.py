@@ -19,6 +19,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from pystorm_source.spark.border import spark_border
 from pystorm_source.spark.input_feed import as_declared
 from pystorm_source.stages.crossing import AT
+from pystorm_source.types.arrow import concatenated
 
 PACKED = "packed"
 PACKED_ROWS = StructType([StructField(AT, IntegerType(), False), StructField(PACKED, BinaryType(), False)])
@@ -86,7 +87,7 @@ def _of_some_size(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= ROWS_OF_BATCH:
-            yield pa.concat_batches(waiting)
+            yield concatenated(waiting)
             waiting, rows = [], 0
     if waiting:
-        yield pa.concat_batches(waiting)
+        yield concatenated(waiting)

@@ -25,7 +25,7 @@ from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.routing.route import hash_of
 from pystorm_source.api.key_state import Key, part_of_key
 from pystorm_source.errors import OptionError
-from pystorm_source.types.arrow import ddl_of
+from pystorm_source.types.arrow import concatenated, ddl_of
 
 KEYS_OF_PAGE = 128
 """Fewer: more round trips if many keys are touched. More: a single touched key reads and writes more."""
@@ -100,7 +100,7 @@ class PageForm:
             self._sink.append_row(key + values)
         self._rows.seal()
         batches, self._rows.done = self._rows.done, []
-        return self._mark + pa.concat_batches(batches).serialize().to_pybytes()
+        return self._mark + concatenated(batches).serialize().to_pybytes()
 
 
 class _Page:

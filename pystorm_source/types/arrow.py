@@ -99,3 +99,13 @@ def ddl_of(type: pa.DataType) -> str:
 def _field(field: pa.Field) -> str:
     name = field.name if field.name.isidentifier() else "`" + field.name.replace("`", "``") + "`"
     return f"{name}: {ddl_of(field.type)}{'' if field.nullable else ' not null'}"
+
+
+def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Returns the rows of one batch or more, of one schema with columns, as one batch."""
+    if len(batches) == 1:
+        return batches[0]
+    if hasattr(pa, "concat_batches"):  # from pyarrow 19 on
+        return pa.concat_batches(batches)
+    columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)

@@ -210,6 +210,14 @@ def test_an_object_that_fits_in_parts_keeps_them(tmp_path):
     assert read(path, "ndjson", fields) == [({"x": None, "y": {"z": 2}}, None, [{"k": 1}], rest)]
 
 
+def test_an_old_pyarrow_is_refused_with_the_remedy(tmp_path, monkeypatch):
+    path = write(tmp_path, "a.json", b"{}\n")
+    monkeypatch.setattr(pa, "__version__", "19.0.1")
+    says = r"pip install 'pyarrow>=20' on the driver and every executor. Given: pyarrow 19.0.1"
+    with pytest.raises(OptionError, match=says):
+        read(path, "ndjson", ["id long"])
+
+
 NEEDED = ["s struct<x: int not null>"]
 
 

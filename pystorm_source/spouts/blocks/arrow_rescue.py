@@ -127,5 +127,5 @@ def _fitting_struct(column: pa.Array, type: pa.StructType, conform: Conform) -> 
         for row, value in values_of(member):
             rest.setdefault(row, {})[name] = value
     rest.update(_rows_of(column, pc.indices_nonzero(pc.and_(lacking, column.is_valid()))))
-    mask = lacking if lacking.true_count else None
+    mask = lacking if pc.any(lacking).as_py() else None  # not true_count: with pyarrow 15 a crash
     return pa.StructArray.from_arrays(arrays, fields=list(type), mask=mask), rest

@@ -18,6 +18,7 @@ from pystorm_source.spouts.kafka.consumers import CHUNK, Chunk, KafkaConsumers
 from pystorm_source.spouts.kafka.options import KafkaOptions, named_by_partition
 from pystorm_source.spouts.kafka.records import FIELDS, HEADERS, KafkaRecords, typed_fields
 from pystorm_source.spouts.kafka.topics import KafkaTopics, Partition
+from pystorm_source.types.arrow import concatenated
 
 # next_batch adds nothing beyond so many rows, or bytes of columns. Too small: bolts and Spark take time for each batch.
 # Too large: a batch leaves the processor's cache, and from a mebibyte on the operating system allocates its memory each
@@ -250,11 +251,7 @@ class KafkaBatchSpout(_Kafka):
             size += batch.nbytes
             if self._yields:
                 break
-        if len(batches) < 2:
-            return batches[0] if batches else None
-        # pyarrow has no concat_batches before 19.
-        columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
-        return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
+        return concatenated(batches) if batches else None
 
     def _decoded(self) -> pa.RecordBatch | None:
         """Decodes the next records: twice as many each time, up to ``_most``, while all of them can be decoded. Then

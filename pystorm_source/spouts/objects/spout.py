@@ -20,6 +20,7 @@ from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.objects.reading import PartBlocks
 from pystorm_source.spouts.objects.rows import ObjectRows
 from pystorm_source.spouts.objects.store import opened
+from pystorm_source.types.arrow import concatenated
 
 _ROWS, _BYTES = 16_384, 16 << 20
 """Rows and bytes of small objects in one batch. Too few: Spark takes time for each batch. Too many: memory."""
@@ -176,7 +177,7 @@ class ObjectsSpout(BlocksSpout):
         if not self._small:
             return None
         batches, self._small, self._held, self._bytes = self._small, [], 0, 0
-        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        return concatenated(batches)
 
     def _is_fixed(self) -> bool:
         return self._parts is not None and self._parts.fixed
