@@ -18,7 +18,7 @@ def task_span(worker: Worker, traceparent: str, **attributes: Any) -> AbstractCo
     return worker.spans.task(f"task {worker.plan.name}", traceparent, _of_spark(worker, attributes))
 
 
-def span_of_place(worker: Worker, place: PlaceOfTask, **attributes: Any) -> AbstractContextManager[None]:
+def span_of_place(worker: Worker, place: PlaceOfTask) -> AbstractContextManager[None]:
     """The same for an operator or a sink, if its tasks are sampled: all of a micro-batch, or all of a stage of a batch
     query. Each task decides alone, from the query's name: on the driver, nothing plans these tasks."""
     if worker.spans is None:
@@ -28,7 +28,7 @@ def span_of_place(worker: Worker, place: PlaceOfTask, **attributes: Any) -> Abst
     name = f"{place.run}/{place.keys}" if batch is None else f"{batch.run}/{batch.batch}"
     if not _is_in_share(name, worker.plan.options.trace_sample):
         return nullcontext()
-    return task_span(worker, "", partition=place.partition, **attributes)
+    return task_span(worker, "", partition=place.partition)
 
 
 def _is_in_share(name: str, share: float) -> bool:
