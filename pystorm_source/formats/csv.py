@@ -4,7 +4,7 @@ import csv
 import datetime
 import decimal
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import types
@@ -114,8 +114,17 @@ def _converter_of(family: str, type: pa.DataType) -> Converter | None:
     return _float if types.is_float32(type) else _CONVERTERS[family]
 
 
+class CsvForm(NamedTuple):
+    """``header``: whether a file begins with the names of its columns; ``null``: the text of a value that is null."""
+
+    decoder: TextDecoder
+    header: bool = True
+    delimiter: str = ","
+    null: str = ""
+
+
 class Csv(LineFormat):
-    """``Csv(fields, types, header, delimiter, null, decoder, faults)``.
+    """``Csv(fields, types, form, faults)``.
 
     A value with the delimiter or a quote (doubled) is in double quotes; a record is one line, a quoted newline is
     malformed. The text ``null`` is null for every type, and malformed in a field that is ``not null``. With ``header``,
@@ -125,16 +134,7 @@ class Csv(LineFormat):
     Raises OptionError for a type without a text form, SchemaError for an invalid type.
     """
 
-    def __init__(
-        self,
-        fields: tuple[str, ...],
-        types: tuple[str | None, ...],
-        header: bool,
-        delimiter: str,
-        null: str,
-        decoder: TextDecoder,
-        faults: Faults,
-    ):
+    def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], form: CsvForm, faults: Faults):
         self._fields = fields
         self._converters: list[Converter | None] = []
         self._nullable: list[bool] = []
@@ -151,14 +151,14 @@ class Csv(LineFormat):
             self._nullable.append(ddl is None or nullable(ddl, field))
             self._bounds.append(integer_bounds(type) if family == "integer" else None)
         columns = schema_of(fields, types)
-        self._reader = None if columns is None else CsvColumns.of(columns, delimiter, null)
+        self._reader = None if columns is None else CsvColumns.of(columns, form.delimiter, form.null)
         self.schema = None if self._reader is None else columns
-        self._header = header
-        self._delimiter = delimiter
-        self.null = null
-        self._decoder = decoder
+        self._header = form.header
+        self._delimiter = form.delimiter
+        self.null = form.null
+        self._decoder = form.decoder
         self._faults = faults
-        self._spaces = delimiter.isspace()
+        self._spaces = form.delimiter.isspace()
         self._width = len(fields)
         self._positions = list(range(len(fields)))
 

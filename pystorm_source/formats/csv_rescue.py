@@ -1,37 +1,30 @@
 """CSV whose last field gets what does not fit the others: a file may have other columns than declared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from pystorm_source.formats.csv import Csv
+from pystorm_source.formats.csv import Csv, CsvForm
 from pystorm_source.formats.lines import Faults, LineFormat, Malformed, Pairs, line_offsets, one_by_one, without_newline
 from pystorm_source.formats.rescued import name_by_position, names_of, rescued_text, with_rescued
 from pystorm_source.types.arrow import nullable, schema_of
 
 
 class CsvRescue(LineFormat):
-    """``CsvRescue(fields, types, header, made, faults)``: as ``Csv``, but for the last field.
+    """``CsvRescue(fields, types, form, faults)``: as ``Csv``, but for the last field.
 
     It gets columns without a field, values of a wrong type and, without a header, further values, as ``_c3``. A field
     without a column is null. A value that is null is not rescued. A line with fewer values than columns, or with more
-    than its header, is malformed. ``made(fields, types)``: the ``Csv`` of all columns of a file, by position.
+    than its header, is malformed.
     """
 
-    def __init__(
-        self,
-        fields: Sequence[str],
-        types: Sequence[str | None],
-        header: bool,
-        made: Callable[[tuple[str, ...], tuple[str | None, ...]], Csv],
-        faults: Faults,
-    ):
+    def __init__(self, fields: Sequence[str], types: Sequence[str | None], form: CsvForm, faults: Faults):
         self._full = schema_of(fields, types)
         self._types = dict(zip(fields[:-1], types[:-1], strict=True))
         self._nullable = {name: ddl is None or nullable(ddl, name) for name, ddl in self._types.items()}
-        self._header = header
-        self._made = made
+        self._header = form.header
+        self._form = form._replace(header=False)  # of all columns of a file, by position
         self._faults = faults
         self._known: dict[tuple[str, ...], Csv] = {}
         self._take(tuple(self._types))
@@ -47,7 +40,8 @@ class CsvRescue(LineFormat):
     def _take(self, columns: tuple[str, ...]) -> None:
         """Reads files of these columns next."""
         if columns not in self._known:
-            self._known[columns] = self._made(columns, tuple(self._types.get(name, "string") for name in columns))
+            types = tuple(self._types.get(name, "string") for name in columns)
+            self._known[columns] = Csv(columns, types, self._form, self._faults)
         self._csv, self._columns = self._known[columns], columns
         self._others = [at for at, name in enumerate(columns) if name not in self._types]
         self._places = [columns.index(name) if name in columns else None for name in self._types]

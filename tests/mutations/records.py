@@ -16,7 +16,7 @@ from typing import Any
 from fastavro import parse_schema, schemaless_writer
 
 from pystorm_source.errors import SchemaError
-from pystorm_source.formats.csv import Csv
+from pystorm_source.formats.csv import Csv, CsvForm
 from pystorm_source.formats.dead_letter_lines import DeadLetterLines
 from pystorm_source.formats.decoding import Decoding
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, TextDecoder, Unreadable
@@ -127,7 +127,7 @@ class Records:
 
     def csv(self, rng: random.Random) -> str:
         def build(faults: Faults) -> LineFormat:
-            return Csv(FIELDS, TYPES, False, ",", "\\N", TextDecoder("utf-8", "strict"), faults)
+            return Csv(FIELDS, TYPES, CsvForm(TextDecoder("utf-8", "strict"), False, null="\\N"), faults)
 
         return _lines(build, CSV, rng)
 

@@ -8,6 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
+from pystorm_source.formats.csv import CsvForm
+from pystorm_source.formats.lines import TextDecoder
 from pystorm_source.formats.rescued import RescuedColumn, is_rescued
 from pystorm_source.options import Options
 
@@ -64,6 +66,12 @@ class FormatOptions(Options, frozen=True, kw_only=True):
                 f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
+
+    def csv_form(self, format: str) -> CsvForm | None:
+        """How CSV is written; None for another format."""
+        if format != "csv":
+            return None
+        return CsvForm(TextDecoder(self.encoding, self.encoding_errors), self.header, self.delimiter, self.null)
 
     def rescues(self, format: str, fields: Sequence[str], types: Sequence[str | None]) -> bool:
         """Whether the last field gets what does not fit the others. Raises OptionError if it cannot."""

@@ -10,9 +10,9 @@ from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, SchemaError, WorldError
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, TextDecoder
+from pystorm_source.formats.text_formats import text_format
 from pystorm_source.spouts.blocks.parquet_rows import ParquetRows
 from pystorm_source.spouts.blocks.spout import BlocksSpout
-from pystorm_source.spouts.blocks.text_formats import text_format
 from pystorm_source.spouts.files.identity.catalog import FileCatalog
 from pystorm_source.spouts.files.identity.identity import FileIdentity
 from pystorm_source.spouts.files.listing.follower import FileFollower
@@ -150,7 +150,7 @@ class FilesSpout(BlocksSpout):
             return Lines(decoder, self._faults, None if columns is None else columns.field(0))
         if options.whole:
             return ParquetRows(stream.fields, stream.types, self._faults, rescues)
-        return text_format(stream.fields, stream.types, options.format, options, self._faults, rescues)
+        return text_format(stream.fields, stream.types, options.csv_form(options.format), self._faults, rescues)
 
     def partitions(self) -> list[str]:
         return list(self.snapshot({}, {}).heads)

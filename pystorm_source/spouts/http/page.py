@@ -10,11 +10,10 @@ import msgspec
 
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import SchemaError, given
-from pystorm_source.formats.csv import Csv
-from pystorm_source.formats.csv_rescue import CsvRescue
-from pystorm_source.formats.lines import Faults, LineFormat, TextDecoder, Unreadable
-from pystorm_source.formats.ndjson import NdJson
+from pystorm_source.formats.csv import CsvForm
+from pystorm_source.formats.lines import Faults, TextDecoder, Unreadable
 from pystorm_source.formats.rescued import is_rescued, name_by_position
+from pystorm_source.formats.text_formats import text_format
 from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.options import HttpOptions
 
@@ -65,18 +64,8 @@ class Reader:
         types = tuple(stream.types)
         rescues = self._rescues = is_rescued(options.rescued, self._fields, types)
         self._content = self._fields[:-1] if rescues else self._fields
-        decoder = TextDecoder("utf-8", "replace")
-
-        def made(fields: tuple[str, ...], types: tuple[str | None, ...], header: bool = False) -> Csv:
-            return Csv(fields, types, header, ",", "", decoder, faults)
-
-        self._format: LineFormat
-        if options.body_format != "csv":
-            self._format = NdJson(self._fields, types, faults, rescues)
-        elif rescues:
-            self._format = CsvRescue(self._fields, types, True, made, faults)
-        else:
-            self._format = made(self._fields, types, header=True)
+        csv = CsvForm(TextDecoder("utf-8", "replace")) if options.body_format == "csv" else None
+        self._format = text_format(self._fields, types, csv, faults, rescues)
         self._faults = faults
 
     def page(self, address: str, headers: Mapping[str, str], body: bytes) -> Page:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from cython_core.arrow.batch_rows import BatchRows
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, one_by_one
+from pystorm_source.formats.text_formats import text_format
 from pystorm_source.spouts.blocks.parquet_rows import Field, ParquetRows, path_value
-from pystorm_source.spouts.blocks.text_formats import text_format
 from pystorm_source.spouts.objects.options import ObjectsOptions
 from pystorm_source.spouts.objects.segment import Part
 from pystorm_source.types.arrow import field_type, nullable, schema_of
@@ -156,7 +156,7 @@ class ObjectRows:
             decoder = TextDecoder(options.encoding, options.encoding_errors)
             return Lines(decoder, faults, None if columns is None else columns.field(0))
         if options.format in ("ndjson", "csv"):
-            return text_format(names, ddls, options.format, options, faults, self._rescues)
+            return text_format(names, ddls, options.csv_form(options.format), faults, self._rescues)
         return ParquetRows(names, ddls, faults, self._rescues)
 
     def _check_metadata(self) -> None:
