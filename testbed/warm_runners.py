@@ -1,6 +1,6 @@
 """Forks the processes that ask a source for offsets, and commit a sink, from one that has imported what they need.
 
-Spark starts each of them anew, and each imports pyspark, pyarrow and pystorm source for half a second of a core,
+Spark starts each of them, and each imports pyspark, pyarrow and pystorm source for half a second of a core,
 several hundred times in a test session. ``warm_daemons/sitecustomize.py`` runs in each of them first: it hands its
 streams, its environment and its work to the process here, and only waits for the end. The JVM sees no difference: it
 can kill the process that it has started.

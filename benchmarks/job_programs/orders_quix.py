@@ -24,5 +24,5 @@ def worker(servers, topic, out, states):
 
 
 def run(servers, topic, out, work, step):
-    # Each has a folder of states of its own: both would make the same one at once.
+    # Two folders of states: Quix cannot create one folder from two processes at once.
     in_workers(worker, *((servers, topic, out, f"{work}/{number}") for number in range(2)))

@@ -57,9 +57,7 @@ def tune(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw throughput against latency: .svg, .png or .pdf."),
     ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Random seed for the order in which the trials of a pair run.")
-    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed: shuffles the two trials of each pair.")] = 0,
     environment: Environment = "",
 ) -> None:
     """Measure a topology; show what limits it, what to change, and what each change gains.

@@ -20,11 +20,11 @@ def task_span(worker: Worker, traceparent: str, **attributes: Any) -> AbstractCo
 
 def span_of_place(worker: Worker, place: PlaceOfTask) -> AbstractContextManager[None]:
     """The same for an operator or a sink, if its tasks are sampled: all of a micro-batch, or all of a stage of a batch
-    query. Each task decides alone, from the query's name: on the driver, nothing plans these tasks."""
+    query. Each task decides for itself, from the query's name: on the driver, nothing plans these tasks."""
     if worker.spans is None:
         return nullcontext()
     batch = QueryBatch.of(TaskContext.get())
-    # Without the topology's name, so that all operators and sinks of a micro-batch are in the share, or none is.
+    # Without the topology's name: all operators and sinks of a micro-batch decide alike.
     name = f"{place.run}/{place.keys}" if batch is None else f"{batch.run}/{batch.batch}"
     if not _is_in_share(name, worker.plan.options.trace_sample):
         return nullcontext()

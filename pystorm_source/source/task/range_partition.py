@@ -28,7 +28,7 @@ class PlannedBatch:
     see a bolt's state. ``report_to``: the endpoint for reports, None for no reports. ``run`` and ``report_to`` do not
     count when partitions are compared: a replay after a restart reads the same. ``first``: spout, partition and start
     of the range whose task names Spark's query in its report. ``traceparent``: of the micro-batch's span, empty if it
-    is not sampled; it does not count either, as a replay may have another one.
+    is not sampled; it does not count either, because a replay may have another one.
     """
 
     version: str

@@ -274,7 +274,8 @@ def _texts_of(cursor: Any) -> Iterator[str]:
 def _holds(text: str, secret: str) -> bool:
     if len(secret) >= SHORTEST:
         return secret in text or secret in unquote(text) or secret in unquote_plus(text)
-    # A short one is in many cursors by chance: it counts where it is a text of its own, and no number.
+    # A short one is in many cursors by chance: it counts only as a complete text or, unless it is a number, as a
+    # complete value of the query.
     if secret == text:
         return True
     return not secret.isdecimal() and any(value == secret for _, value in parse_qsl(_query_of(text)))
