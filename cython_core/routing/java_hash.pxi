@@ -117,11 +117,11 @@ cdef uint32_t hash_value(object value, bint inside) except? 0:
         return hash_double(PyFloat_AS_DOUBLE(value))
     if PyBytes_Check(value) and not inside:
         return hash_of_bytes(value)
-    ps_enter_recursion()
+    ps_enter_hash()
     try:
         return java_hash_of_compound(value, inside)
     finally:
-        Py_LeaveRecursiveCall()
+        ps_leave_hash()
 
 
 cdef uint32_t java_hash_of_compound(object value, bint inside) except? 0:

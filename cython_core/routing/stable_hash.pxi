@@ -89,11 +89,11 @@ cdef uint64_t stable_hash(object value) except? 0:
         return hash_real(value, real)
     if PyBytes_Check(value):
         return ps_hash_bytes(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), SEED_BYTES)
-    ps_enter_recursion()
+    ps_enter_hash()
     try:
         return hash_of_compound(value)
     finally:
-        Py_LeaveRecursiveCall()
+        ps_leave_hash()
 
 
 cdef uint64_t hash_of_compound(object value) except? 0:

@@ -279,6 +279,40 @@ def test_depth_is_bounded_by_an_error_not_by_the_stack():
     assert hash_of([[[[["still"]]]]]) == hash_of([[[[["still"]]]]])
 
 
+def test_the_deepest_value_needs_no_more_stack_than_the_smallest_thread_has():
+    """Python's own bound of 10,000 (3.12, 3.13) overflows it; musl gives a thread 1 MB of stack."""
+    program = """
+import sys, threading
+from cython_core.routing.route import hash_of, java_hash
+
+sys.setrecursionlimit(100_000)
+threading.stack_size(1 << 20)
+for hashed in (hash_of, java_hash):
+    deepest = value = []
+    for _ in range(999):
+        value.append([])
+        value = value[0]
+    hashed(deepest)
+    for too_deep in ([deepest], [[[deepest]]]):
+        try:
+            hashed(too_deep)
+        except RecursionError as error:
+            assert "nested at most 1,000 deep" in str(error), error
+        else:
+            raise SystemExit("no bound")
+
+def in_a_thread():
+    hash_of(deepest)
+    print("hashed")
+
+thread = threading.Thread(target=in_a_thread)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "hashed\n"), done.stderr
+
+
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("value", [D("1E+999999"), D("1E-999999"), D("-7E+500000"), Fraction(1, 7**5000)], ids=str)
 def test_huge_exponents_cost_nothing(value):
