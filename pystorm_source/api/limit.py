@@ -140,12 +140,7 @@ class Limit:
         is_paused = first = False
         try:
             while True:
-                woken: asyncio.Future[None] = loop.create_future()
-
-                def wake(woken: "asyncio.Future[None]" = woken) -> None:
-                    with suppress(RuntimeError):  # the loop is closed: nothing waits any more
-                        loop.call_soon_threadsafe(_set, woken)
-
+                wake = _Wake(loop)
                 waiter = self._permits.take(wake, first)
                 try:
                     if not is_paused and not self._is_at_once(waiter):
@@ -156,8 +151,7 @@ class Limit:
                         if flight is not None:
                             flight.pause()
                     while waiter.time is None and waiter.error is None:
-                        # Neither wait_for, which cancels what it waits for, nor a bare await if that may never come.
-                        await asyncio.wait((woken,), timeout=self._permits.seconds_to_look())
+                        await wake.wait(self._permits.seconds_to_look())
                         self._permits.look()
                     if (left := self._seconds_left(waiter)) > 0:
                         await asyncio.sleep(left)
@@ -237,9 +231,34 @@ class Limit:
         return not (asked is None or asked(error))
 
 
-def _set(woken: "asyncio.Future[None]") -> None:
-    if not woken.done():
-        woken.set_result(None)
+class _Wake:
+    """Any thread calls it to end ``wait`` in the loop's thread, which is the one that makes it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._woken: asyncio.Future[None] | None = None
+
+    def __call__(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            if threading.get_ident() == self._thread:
+                self._set()  # without a byte through the loop's pipe, which would cost two system calls and a round
+            else:
+                self._loop.call_soon_threadsafe(self._set)
+
+    def _set(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    async def wait(self, seconds: float | None) -> None:
+        """Until it is called, for at most ``seconds``; None: without a limit."""
+        self._woken = self._loop.create_future()
+        timer = None if seconds is None else self._loop.call_later(seconds, self._set)
+        try:
+            await self._woken
+        finally:
+            if timer is not None:
+                timer.cancel()
 
 
 def _text(error: BaseException | None) -> str:
