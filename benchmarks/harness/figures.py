@@ -72,6 +72,8 @@ PACKAGES = {
 }
 JOBS = {
     "orders": ("spark", "spark-udf", "flink", "flink-thread", "pathway", "quix", "bytewax"),
+    "decoded": ("spark", "flink", "flink-thread", "pathway"),
+    "prices": ("spark", "flink", "pathway", "by-hand"),
     "visits": ("spark", "spark-state", "pathway", "bytewax"),
     "logs": ("spark", "by-hand"),
     "words": ("spark", "flink", "flink-thread", "pathway", "bytewax"),
