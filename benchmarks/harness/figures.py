@@ -198,6 +198,12 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         ),
         "a micro-batch, by those before it in the same process, 10 to 10,000": curve("micro-batches / seconds", millis),
         "memory of that process, by micro-batches, 10 to 10,000": curve("micro-batches / memory"),
+        "a micro-batch through Spark, by those before it, 30 to 300": curve("micro-batches-spark / seconds", millis),
+        "memory of Spark's Python processes, 30 to 300": curve("micro-batches-spark / memory"),
+        "a micro-batch through Spark that touches 1,000 keys, by keys, 1,000 to 1,000,000": curve(
+            "keys / seconds", millis
+        ),
+        "a micro-batch on a cluster of two processes, by tasks, 4 to 500": curve("tasks / seconds", millis),
     },
     "": {
         "95th percentile of micro-batches, in targets": [Cell("overload", f"varying-p95-{how}") for how in ADAPTIVE],
