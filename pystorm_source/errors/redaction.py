@@ -26,8 +26,9 @@ _CREDENTIALS = re.compile(r"://[^/@\s]*:[^\s]*@")
 _PASSWORDS = re.compile(r"://[^/@\s:]*:([^\s,]*)@")
 # Services of HTTP take tokens there. Elsewhere it may be a container, or just a user.
 _USER_ALONE = re.compile(r"\bhttps?://([^/@\s:?#]+)@", re.IGNORECASE)
-# In a text, a later @ may belong to something else.
-_IN_TEXT = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")
+# In a text: the beginning of a URI with a password, and where the URI ends at the latest.
+_USER = re.compile(r"://[^/@\s:]*:")
+_END = re.compile(r"[\s\"'`<>]|\Z")
 # The credentials of an HTTP header. After a bare scheme they must be long and hold a digit, = or _: "basic auth" is
 # plain text.
 _HEADER = re.compile(
@@ -62,8 +63,14 @@ def redacted(key: str, value: Any) -> Any:
 
 def without_credentials(text: str) -> str:
     """Returns a URI without user, password and query. Keeps an ADLS container before the ``@``."""
-    text = text.partition("?")[0] if "://" in text else text
-    return _CREDENTIALS.sub("://", text)
+    if "://" not in text:
+        return text
+    found = _CREDENTIALS.search(text)
+    if found is None:
+        return text.partition("?")[0]
+    if "?" in found[0]:  # in the password, or before an @ in the query: neither may be shown, nor its end
+        return f"{text[: found.start()]}://{REDACTED}"
+    return _CREDENTIALS.sub("://", text.partition("?")[0])
 
 
 def is_secret(key: str) -> bool:
@@ -85,7 +92,18 @@ def url_secrets(text: str) -> list[str]:
 def without_inline(text: str) -> str:
     """Returns a text, such as an exception's message, without passwords in URIs, values of ``password=…`` and the like,
     and credentials in HTTP headers."""
-    return _without_values(_IN_TEXT.sub(rf"\1{REDACTED}@", text))
+    return _without_values(_without_passwords(text))
+
+
+def _without_passwords(text: str) -> str:
+    """Each password ends at the last @ of its word: one that is not escaped may hold any of ``/?#@``."""
+    parts, done = [], 0
+    while (user := _USER.search(text, done)) is not None:
+        end = _END.search(text, user.end()).start()  # type: ignore[union-attr]
+        at = text.rfind("@", user.end() + 1, end)
+        parts += [text[done : user.end()], REDACTED, text[at:end]] if at >= 0 else [text[done:end]]
+        done = end
+    return "".join([*parts, text[done:]])
 
 
 def _without_values(text: str) -> str:

@@ -4,17 +4,24 @@ import re
 from urllib.parse import urlsplit
 
 from pystorm_source.errors import OptionError, given
-from pystorm_source.errors.redaction import without_credentials
+from pystorm_source.errors.redaction import REDACTED
 
 API = "the address of an API, such as https://example.org/v1/rows"
-_USER = re.compile(r"^\s*([\w.+-]+://)?[^/?#]*@")
+_PARTS = re.compile(r"\s*([\w.+-]+://)?([^?]*)(.*)", re.DOTALL)
+_WITH_PASSWORD = re.compile(r"[^/@]*:")
+_HOST_ALONE = re.compile(r"[^/@:]*/")
 
 
 def shown_address(url: str) -> str:
-    """An address as messages may show it: without user, password and query, which may hold a key. Also what is no
-    address, such as one whose scheme was forgotten."""
-    # Also without a user that has no password: services take tokens there.
-    return given(_USER.sub(r"\1", without_credentials(url.partition("?")[0])))
+    """An address as messages may show it: without user, password, query and fragment, which may hold a key. Also what
+    is no address, such as one whose scheme was forgotten, or whose password is not escaped."""
+    scheme, place, query = _PARTS.fullmatch(url).groups(default="")  # type: ignore[union-attr]
+    if "@" in query and not _HOST_ALONE.match(place):
+        # A query with an @, or the end of a password or token with a question mark.
+        return given(f"{scheme}{REDACTED}")
+    # Also a user without a password: services take tokens there. A password may hold a slash, but a path an @, too.
+    user = place if _WITH_PASSWORD.match(place) else place.partition("/")[0]
+    return given(scheme + place[user.rfind("@") + 1 :].partition("#")[0])
 
 
 def check_address(key: str, url: str, instead: str | None = "set http.user and http.password", what: str = API) -> None:

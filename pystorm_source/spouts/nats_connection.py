@@ -12,7 +12,7 @@ from pystorm_source.errors import WorldError
 from pystorm_source.errors.known_secrets import without_secrets
 from pystorm_source.errors.packages import package
 from pystorm_source.spouts.nats_files import check_files
-from pystorm_source.spouts.nats_options import NatsOptions, shown
+from pystorm_source.spouts.nats_options import NatsOptions
 from pystorm_source.spouts.tls_files import tls_context
 
 PAUSE_SECONDS = 1.0
@@ -175,4 +175,4 @@ class NatsConnection:
 
     @property
     def _shown(self) -> str:
-        return ", ".join(map(shown, self._options.addresses))
+        return ", ".join(self._options.addresses)

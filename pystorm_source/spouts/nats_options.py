@@ -66,18 +66,17 @@ class NatsOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:
+        if "@" in self.servers:  # order: first, because a password may hold a comma or a slash
+            raise OptionError(
+                "option 'nats.servers' has a user or a token, which messages and Spark's pages would show: take it "
+                f"out, and set nats.user and nats.password, or nats.token. Given: {shown(self.servers)!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         wrong = next((each for each in self.addresses if not _is_server(each)), None)
         if wrong is not None or not self.addresses:
             raise OptionError(
                 "option 'nats.servers' names servers by nats:// or tls:// and a host, such as nats://host:4222. "
-                f"Given: {shown(wrong or '')!r}",
-                code="PYSTORM_INVALID_OPTION",
-            )
-        if any("@" in each for each in self.addresses):
-            raise OptionError(
-                "option 'nats.servers' has a user or a token, which messages and Spark's pages would show: take it "
-                "out, and set nats.user and nats.password, or nats.token. "
-                f"Given: {', '.join(map(shown, self.addresses))!r}",
+                f"Given: {wrong or ''!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
         unfit = next((each for each in self.filters if not re.fullmatch(_SUBJECT, each)), None)
@@ -142,7 +141,7 @@ def _is_server(address: str) -> bool:
 
 
 def shown(address: str) -> str:
-    """A server's address for a message: without user, password and token."""
+    """Servers' addresses for a message: without users, passwords and tokens; the last one of several."""
     scheme, mark, rest = address.partition("://")
     return scheme + mark + rest.rpartition("@")[2] if mark else address.rpartition("@")[2]
 

@@ -148,6 +148,14 @@ class SqlStore(Store):
     def _parsed(self, url: Any) -> Any:
         """SQLAlchemy's URL, with the driver that the extras install unless it names one."""
         sqlalchemy = _sqlalchemy()
+        shown = without_credentials(str(url))
+        if isinstance(url, str) and url.count("@") > 1 and not url.startswith("sqlite"):
+            # SQLAlchemy would take the end of such a password for the host, which errors quote.
+            raise ArgumentError(
+                "this URL of a database has several @: write %40 for each @ in its user, password or query. "
+                f"Given: {given(shown)}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
         try:
             parsed = sqlalchemy.make_url(
                 url.replace("postgres://", "postgresql://", 1) if isinstance(url, str) else url
@@ -158,14 +166,14 @@ class SqlStore(Store):
             in_memory = parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:")
         except (sqlalchemy.exc.ArgumentError, ValueError) as error:
             raise ArgumentError(
-                f"this is no URL of a database: {said(error)}. Given: {given(without_credentials(str(url)))}",
+                f"this is no URL of a database: {said(error)}. Given: {given(shown)}",
                 code="PYSTORM_INVALID_ARGUMENT",
             ) from None
         if dialect is None or in_memory:
             raise ArgumentError(
                 f"a state in a database needs {' or '.join(sorted(DIALECTS))}, of SQLite a file: "
                 "sqlite:///totals.db. In memory take MemoryStore(). "
-                f"Given: {parsed.render_as_string(hide_password=True)}",
+                f"Given: {given(shown)}",
                 code="PYSTORM_INVALID_ARGUMENT",
             )
         if parsed.drivername == "postgresql+psycopg":

@@ -24,7 +24,12 @@ def test_others_are_refused_with_key_value_and_remedy(url):
     [
         ("h/rows?key=word", "h/rows"),
         ("word@h/rows", "h/rows"),
-        ("me:word@h:80/rows?a=@b", "h:80/rows"),
+        ("me:word@h:80/rows?a=b", "h:80/rows"),
+        ("me:word@h:80/rows?a=@b", "(redacted)"),
+        ("https://wo?rd@h", "https://(redacted)"),
+        ("https://wo#rd@h", "https://h"),
+        ("https://h/rows?a=@b", "https://h/rows"),
+        ("https://h/rows#word", "https://h/rows"),
         (" https://word@h", "https://h"),
         ("ws://me:word@h/?word", "ws://h/"),
         ("https:/h?word", "https:/h"),

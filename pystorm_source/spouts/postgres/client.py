@@ -11,6 +11,7 @@ from cython_core.routing.failure_kinds import RetryLater
 from pystorm_source.errors import OptionError, WorldError, one_line
 from pystorm_source.errors.known_secrets import remember, without_secrets
 from pystorm_source.errors.packages import package
+from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.spouts.postgres.options import CONNECTION, PostgresOptions
 
 PAUSE_SECONDS = 1.0
@@ -64,6 +65,7 @@ class PostgresClient:
         self._psycopg = package("psycopg", "PostgresSpout", "psycopg")
         own = {name: value for name in CONNECTION if (value := getattr(options, name)) is not None}
         info = package("psycopg.conninfo", "PostgresSpout", "psycopg")
+        _check_password(options.dsn)
         try:
             named = info.conninfo_to_dict(options.dsn, **own)
         except self._psycopg.Error:  # whose text may quote a part of the password
@@ -161,6 +163,17 @@ class PostgresClient:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def _check_password(dsn: str) -> None:
+    """Refuses a URI whose password is not escaped: libpq takes its end for a host or a database, which errors quote."""
+    user, _, place = dsn.partition("://")[2].partition("@")
+    if "@" in place or ("/" in user and place):
+        raise OptionError(
+            "option 'postgres.dsn' has @ or / in its user or password: write %40 for @ and %2F for /, or set "
+            f"postgres.user and postgres.password. Given: {without_credentials(dsn)!r}",
+            code="PYSTORM_INVALID_OPTION",
+        )
 
 
 def _is_tls_refused(text: str) -> bool:
