@@ -1,6 +1,6 @@
 """Avro schemas: whether they can be read, their column type, and whether they fit a declared type."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -86,6 +86,18 @@ class AvroSchema:
     def type(self) -> pa.DataType:
         """The type of a column for its values. Raises Malformed if no type fits."""
         return self._type(self.parsed, "")
+
+    def types_of(self, names: Collection[str]) -> dict[str, pa.DataType]:
+        """The column types of those fields of a record whose values could be of several: nested ones and unions. Raises
+        Malformed if no type fits."""
+        found = {}
+        record: Any = self.parsed
+        for name, schema in ((each["name"], self._resolved(each["type"])) for each in record["fields"]):
+            branches = [self._resolved(each) for each in (schema if isinstance(schema, list) else [schema])]
+            kinds = [_kind(each) for each in branches if _kind(each) != "null"]
+            if name in names and (len(kinds) > 1 or set(kinds) & {"record", "array", "map"}):
+                found[name] = self._type(schema, name)
+        return found
 
     def check_fits(self, wanted: pa.DataType) -> None:
         """Raises Malformed, naming the field, unless all values of the schema fit into a column of this type."""

@@ -18,7 +18,7 @@ from pystorm_source.errors.packages import package
 from pystorm_source.spouts.blocks.line_blocks import BLOCK, plain_blocks
 from pystorm_source.spouts.blocks.parquet_rows import ParquetRows, instants_of
 from pystorm_source.spouts.blocks.row_groups import is_damage, row_group_blocks, row_groups_of
-from pystorm_source.spouts.objects.avro_columns import AvroColumns
+from pystorm_source.spouts.objects.avro_columns import AvroColumns, written_types
 from pystorm_source.spouts.objects.fetching import Fetcher, ObjectBytes
 from pystorm_source.spouts.objects.object_file import TAIL, ObjectFile
 from pystorm_source.spouts.objects.options import ObjectsOptions
@@ -180,12 +180,13 @@ class PartBlocks(Iterator[Block]):
         try:
             reader = fastavro.reader(io.BytesIO(data))
             names = [field["name"] for field in reader.writer_schema["fields"]]
+            written = written_types(reader.metadata["avro.schema"], path, rows)
             damage = None
             while damage is None:
                 records, damage = _decoded(reader)
                 if not records:
                     break
-                columns = AvroColumns.of(records, names, rows)
+                columns = AvroColumns.of(records, names, rows, written)
                 wanted = rows.begin(path, columns.batch.schema, {}, part.object.path)
                 for block in columns.blocks(records, first, wanted, rows):
                     yield block, part.begin

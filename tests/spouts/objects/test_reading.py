@@ -115,6 +115,40 @@ def test_columns_of_avro_that_are_no_field_may_be_anything(lake):
     assert rows_of(driven(lake, format="avro")) == [(1,), (2,)]
 
 
+TEXTS = {"type": "map", "values": "string"}
+UUIDS = {"type": "map", "values": {"type": "string", "logicalType": "uuid"}}
+
+
+def untyped(lake, rows, type):
+    """What a tuple has of each record's one field, which declares no type."""
+    lake.put("1", avro([{"v": each} for each in rows], ("v", type)))
+    which = driven(lake, ["v"], "avro")
+    ((name, (start, end)),) = which.driver.snapshot({}, {}).heads.items()
+    return [value for _, (value,) in which.read(name, start, end)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "type", "read"),
+    [
+        ([{"x": "1"}, {"y": "2"}], TEXTS, None),
+        ([[{"x": "1"}], [{"y": "2"}]], {"type": "array", "items": TEXTS}, None),
+        ([{"x": uuid.UUID(int=7)}], UUIDS, [{"x": str(uuid.UUID(int=7))}]),
+        ([1, None, 2], ["null", "int", "long"], None),
+        ([uuid.UUID(int=7), None], ["null", {"type": "string", "logicalType": "uuid"}], None),
+    ],
+)
+def test_other_records_of_avro_change_no_field_without_a_type(lake, rows, type, read):
+    assert untyped(lake, rows, type) == (rows if read is None else read)
+
+
+@pytest.mark.parametrize("rows", [[1], ["a"], [1, "a"]])
+def test_a_union_of_avro_that_has_no_type_needs_a_declared_one_whatever_its_values(lake, rows):
+    with pytest.raises((SchemaError, ComponentFailed)) as raised:
+        untyped(lake, rows, ["long", "string"])
+    said = str(raised.value.__cause__ or raised.value)
+    assert "need a declared type, such as fields=['id long']: field 'v' is a union of bigint, string" in said
+
+
 def test_a_batch_of_small_objects_is_bounded_by_its_bytes(lake, monkeypatch):
     monkeypatch.setattr(spout, "_BYTES", 10_000)
     for n in range(40):
