@@ -38,7 +38,8 @@ def check_address(key: str, url: str, instead: str | None = "set http.user and h
             f"option {key!r} is {what}. Given: {shown_address(url) if url else 'nothing'}",
             code=code,  # type: ignore[arg-type]
         )
-    if instead is not None and "@" in found.netloc:
+    # Without a path, also a password with a question mark, whose beginning is taken for the port.
+    if instead is not None and "@" in (found.netloc if found.path else url):
         raise OptionError(
             f"option {key!r} has no user or password in it: {instead}. Given: {shown_address(url)}",
             code="PYSTORM_INVALID_OPTION",

@@ -6,7 +6,9 @@ from pystorm_source.errors import OptionError
 from pystorm_source.options.http_address import check_address, shown_address
 
 
-@pytest.mark.parametrize("url", ["http://h", "https://h:8443/a?key=1", "HTTPS://h/a@b", "http://[::1]:80/"])
+@pytest.mark.parametrize(
+    "url", ["http://h", "https://h:8443/a?key=1", "HTTPS://h/a@b", "http://h:80/?a=b@c", "http://[::1]:80/"]
+)
 def test_addresses_of_http_are_taken(url):
     check_address("http.url", url)
 
@@ -38,6 +40,12 @@ def test_others_are_refused_with_key_value_and_remedy(url):
 )
 def test_what_is_no_address_is_shown_without_them_too(url, shown):
     assert shown_address(url) == repr(shown)
+
+
+@pytest.mark.parametrize("url", ["https://me:12?word@h/rows", "https://me:12#word@h/rows", "https://wo?rd@h"])
+def test_a_user_or_password_with_a_question_mark_is_refused_too(url):
+    with pytest.raises(OptionError, match=r"'http\.url' has no user or password in it: .*Given: 'https://"):
+        check_address("http.url", url)
 
 
 @pytest.mark.parametrize("user", ["word", "word:", "me:word", "me:wo/rd", "me:w@rd", "word@me"])
