@@ -1,21 +1,20 @@
-"""A query with spans in a process of its own, where each Python process writes its spans to a file::
+"""A query with spans in a process of its own, whose Python processes set up their exporters by ``jobs.traces``::
 
-    TRACES=FOLDER/spans SERVICE=URL python -m tests.source.traced_job FOLDER
+    SERVICE=URL OTEL_EXPORTER_OTLP_ENDPOINT=URL PYTHONPATH=FOLDER python -m tests.source.traced_job FOLDER DOOR
 
-A source asks the service by an AsyncBolt, an operator and a sink by bolts. Python processes end with their task.
+A source asks the service by an AsyncBolt, an operator and a sink by bolts: in the query, or in its foreachBatch if the
+door is that. Python processes end with their task. Prints how many seconds the query took, from its start to its end.
 """
 
 import os
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
 import aiohttp
-from opentelemetry import trace
 from opentelemetry.propagate import inject
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pystorm_source import AsyncBolt, Bolt, Input, RetryLater, Topology, apply, read_stream
 from pystorm_source.spark.java import ensure_java
@@ -23,15 +22,7 @@ from pystorm_source.spouts import MemorySpout
 
 ROWS = 6
 NAME = "tests.source.traced_job"
-TRACED = {"trace.sample": 1, "trace.setup": f"{NAME}:set_up"}
-
-
-def set_up():
-    file = Path(os.environ["TRACES"], f"{os.getpid()}.jsonl").open("a")  # noqa: SIM115 - for the life of the process
-    exporter = ConsoleSpanExporter(out=file, formatter=lambda span: f"{span.to_json(indent=None)}\n")
-    provider = TracerProvider()
-    provider.add_span_processor(BatchSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
+TRACED = {"trace.sample": 1, "trace.setup": "jobs.traces:set_up"}
 
 
 class AskAsync(AsyncBolt):
@@ -92,7 +83,7 @@ class Sink(Topology):
     ask = Ask.spec(inputs=[rows])
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, door: str) -> None:
     ensure_java()
     spark = (
         SparkSession.builder.master("local[2,1]")
@@ -105,12 +96,24 @@ def main(folder: Path) -> None:
     )
     spark.sparkContext.setLogLevel("ERROR")
     frame = read_stream(spark, f"{NAME}:Asks", options={**TRACED, "maxOffsetsPerTrigger": ROWS // 2})
-    frame = apply(frame, f"{NAME}:Operator", options=TRACED)
-    writer = frame.writeStream.format("pystorm").option("topology", f"{NAME}:Sink").options(**TRACED)
+    if door == "foreachBatch":
+        writer = frame.writeStream.foreachBatch(write)
+    else:
+        frame = apply(frame, f"{NAME}:Operator", options=TRACED)
+        writer = frame.writeStream.format("pystorm").option("topology", f"{NAME}:Sink").options(**TRACED)
+    began = time.monotonic()
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
+    print(time.monotonic() - began, flush=True)
     spark.stop()
 
 
+def write(frame: DataFrame, batch: int) -> None:
+    """Each micro-batch of the query without a sink of ours."""
+    frame = apply(frame, f"{NAME}:Operator", options=TRACED, batch_id=batch)
+    writer = frame.write.format("pystorm").option("topology", f"{NAME}:Sink").options(use="batches", **TRACED)
+    writer.mode("append").save()
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,6 +1,7 @@
 """Spans of a worker's tasks and of the calls of its components."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -18,6 +19,8 @@ from pystorm_source.limits.permits import Permits
 from pystorm_source.operator import keyed
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.worker import tracing
+from tests.docs.pages import ROOT, inline_code
+from tests.worker.collector import Collector
 from tests.worker.running import Numbers, Pass, numbers, topology, worker_of
 from tests.worker.traces import SET_UP, SPANS
 
@@ -355,3 +358,23 @@ def test_an_export_that_hangs_delays_one_task_by_half_a_second():
     tracing._flushing.join()
     assert begun == 1
     assert tracing.FLUSH_SECONDS <= seconds < 2 * tracing.FLUSH_SECONDS
+
+
+EXPORTS = """
+import os
+from pystorm_source.options import EngineOptions, parse
+from pystorm_source.worker import tracing
+tracer = tracing.tracer_of(parse(EngineOptions, {"trace.sample": 1, "trace.setup": os.environ["SET_UP"]}))
+tracer.start_span("task T").end()
+"""
+
+
+def test_a_process_is_set_up_by_the_variables_of_the_documents_alone():
+    code = inline_code(ROOT / "docs/OBSERVING.md")
+    variables = dict(each.split("=") for each in code if each.startswith("OTEL_") and "=" in each)
+    (set_up,) = {each for each in code if each.startswith("opentelemetry.") and ":" in each}
+    with Collector() as collector:
+        places = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "SET_UP": set_up}
+        environment = {**os.environ, **variables, **places}
+        done = subprocess.run([sys.executable, "-c", EXPORTS], env=environment, check=True, capture_output=True)
+    assert [span.name for span in collector.spans] == ["task T"], done.stderr
