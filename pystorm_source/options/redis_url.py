@@ -27,6 +27,8 @@ def check_redis_url(url: str, key: str = KEY) -> None:
         return
     if not found.hostname or port == 0:
         raise refused_url(url, "names no host", key)
+    if "@" in found.fragment or "@" in found.query.partition("=")[0]:
+        raise refused_url(url, "has a password that is not escaped", key)
     database = found.path.strip("/")
     if database and not database.isdecimal():
         raise refused_url(url, "ends with no number of a database", key)

@@ -58,7 +58,8 @@ def test_it_is_refused_where_options_are_read():
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://cache", "redis://u:p%40w@cache:6380/2", "rediss://[::1]:6379", "unix:///tmp/r.s"]
+    "url",
+    ["redis://cache", "redis://u:p%40w@cache:6380/2", "rediss://[::1]:6379", "unix:///tmp/r.s", "redis://h?x=a@b"],
 )
 def test_where_a_redis_is(url):
     assert parse(EngineOptions, {f"{KEY}.redis": url}).rate_limit_redis == url
@@ -72,6 +73,8 @@ def test_where_a_redis_is(url):
         ("redis://", "names no host", "redis://"),
         ("redis://:se/cret@cache:6379/0", "is no URL", "redis://cache:6379/0"),
         ("redis://:se?cret@cache:6379/0", "is no URL", "redis://(redacted)"),
+        ("redis://me:12?cret@cache/0", "has a password that is not escaped", "redis://(redacted)"),
+        ("redis://me:12#cret@cache/0", "has a password that is not escaped", "redis://cache/0"),
         ("redis://secret@cache:many/0", "is no URL", "redis://cache:many/0"),
         ("redis://cache/first?password=secret", "ends with no number", "redis://cache/first"),
         ("unix://", "names no socket", "unix://"),
