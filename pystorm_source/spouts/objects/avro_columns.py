@@ -70,7 +70,7 @@ def written_types(schema: str, path: str, rows: ParquetRows) -> dict[str, pa.Dat
 
     Raises SchemaError if the schema has no type for such a field.
     """
-    from pystorm_source.formats.avro_schema import AvroSchema  # order: fastavro is there only for those who read Avro
+    from pystorm_source.formats.avro_schema import AvroSchema  # order: fastavro is only needed for Avro
 
     names = [name for name, field in rows.fields.items() if field.type is None]
     if not names:
