@@ -31,6 +31,10 @@ REMEDY_OF_LONG_CALL = (
 )
 UNREACHABLE = re.compile(r"Connect|Timeout")
 """In the name of an exception or of a base class: Python's own, and the ones of HTTP clients that are not OSErrors."""
+UNREACHED = "; or, if the source was down, raise RetryLater(seconds) for this exception: the query waits for the source"
+OF_FILES = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+OF_SPOUTS = ("partitions", "earliest", "latest", "snapshot", "open", "next_tuple", "next_batch")
+"""Methods of a spout that may raise ``RetryLater``."""
 OF_TUPLES = ("process", "process_many", "process_batch", "group_key")
 """Methods whose exceptions concern a tuple: the topology may go on without it."""
 
@@ -136,11 +140,22 @@ def _place_of(failed: Failed) -> str:
     return text + f"; {failed.attempts} attempt{'' if failed.attempts == 1 else 's'}"
 
 
-def _otherwise(cause: Exception) -> str:
+def _otherwise(method: str, cause: BaseException | None) -> str:
     """Alternatives to mending the code."""
-    if any(UNREACHABLE.search(cls.__name__) for cls in type(cause).__mro__):
+    if not isinstance(cause, Exception):
+        return ""
+    if method in OF_SPOUTS:
+        is_down = isinstance(cause, OSError) and not isinstance(cause, OF_FILES)
+        return UNREACHED if is_down or _is_unreachable(cause) else ""
+    if method not in OF_TUPLES:
+        return ""
+    if _is_unreachable(cause):
         return f'; or have such calls tried again: topology.retry.on={{"{type(cause).__name__}": "retry"}}'
     return "" if isinstance(cause, MISTAKES) else OTHERWISE
+
+
+def _is_unreachable(cause: Exception) -> bool:
+    return any(UNREACHABLE.search(cls.__name__) for cls in type(cause).__mro__)
 
 
 def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
@@ -157,7 +172,7 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
         event = f"{method}()" if method != "fail" else "the tuple was failed"
         event = event if cause is None else f"{method}() raised {said(cause)}"
         input_ = place(failure.tuple, failure.offset).removeprefix("; ")
-        remedy = AGAIN + (_otherwise(cause) if failure.method in OF_TUPLES and isinstance(cause, Exception) else "")
+        remedy = AGAIN + _otherwise(failure.method, cause)
         if isinstance(cause, CallTimedOut):
             remedy = REMEDY_OF_LONG_CALL
         elif failure.method == "initialize":
@@ -192,6 +207,8 @@ def _unavailable(failure: SpoutUnavailable, where: str) -> TupleFailed:
 def _remedy_of_start(cause: BaseException | None) -> str:
     """The remedy for an ``initialize`` that lacks a key in its configuration, or a package; empty for another error."""
     key = cause.args[0] if isinstance(cause, KeyError) and cause.args else None
+    if key == "path":
+        return "give it by read_stream(..., path=...), or in option 'path'"
     if isinstance(key, str):
         return (
             f"if {key!r} is a key of the configuration, give it by config={{{key!r}: ...}} of the component's spec, in "
@@ -225,7 +242,8 @@ def _driver_failed(component: str, method: str, cause: BaseException) -> TupleFa
     subject = f"component {component!r}, on the driver: {method}() raised "
     error = TupleFailed(subject + said(cause), code="PYSTORM_TUPLE_FAILED")
     error.component = component
-    return _with_parts(error, subject + in_a_line(cause), "", AGAIN)
+    remedy = _remedy_of_start(cause) if method == "initialize" else ""
+    return _with_parts(error, subject + in_a_line(cause), "", remedy or AGAIN + _otherwise(method, cause))
 
 
 def _with_parts(error: TupleFailed, what: str, place: str, remedy: str) -> TupleFailed:

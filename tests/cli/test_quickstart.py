@@ -93,7 +93,7 @@ def test_nothing_of_the_template_is_left(each_project):
 def test_its_tests_pass(each_project):
     done = python(each_project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert re.search("[34] passed", done.stdout)
 
 
 def test_the_code_of_its_agents_md_runs(each_project):

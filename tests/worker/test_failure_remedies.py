@@ -1,14 +1,16 @@
 """What ``initialize`` lacks is said with its own remedy, not with that of a tuple."""
 
 import importlib
+from urllib.error import URLError
 
 import pytest
 
-from pystorm_source import Bolt, Topology
+from pystorm_source import Bolt, PartitionedSpout, Topology
 from pystorm_source.errors import ArgumentError, TupleFailed
 from pystorm_source.errors.failure_block import FailureBlock
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
+from pystorm_source.worker.failure import driver_call
 
 
 def key(conf):
@@ -76,3 +78,49 @@ def test_to_lose_tuples_is_no_remedy_for_an_outage_or_a_mistake(error, said):
     ways = {"retry.on": "topology.retry.on" in remedy, "loss": "go on without" in remedy}
     assert ways == {"retry.on": "retry.on" in (said or ""), "loss": "without" in (said or "")}
     assert (said or "") in remedy
+
+
+class Numbers(PartitionedSpout):
+    outputs = ["n long"]
+
+    def partitions(self):
+        return ["a"]
+
+    def latest(self, partition):
+        return 1
+
+    def open(self, partition, start, end):
+        pass
+
+    def next_tuple(self):
+        return False
+
+
+@pytest.mark.parametrize("method", ["latest", "next_tuple"])
+@pytest.mark.parametrize(
+    ("error", "is_down"),
+    [
+        (URLError(ConnectionRefusedError(111, "Connection refused")), True),
+        (TimeoutError("no answer"), True),
+        (ConnectorError(), True),
+        (FileNotFoundError(2, "No such file or directory"), False),
+        (ValueError("no number"), False),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, Exception) else "",
+)
+def test_a_spout_whose_source_is_down_is_told_how_to_wait_for_it(method, error, is_down):
+    def fails(self, *args):
+        raise error
+
+    spout = type("Failing", (Numbers,), {method: fails})
+    with pytest.raises(TupleFailed) as raised:
+        run_topology(type("Reads", (Topology,), {"numbers": spout.spec()}))
+    (remedy,) = [line for line in str(FailureBlock.of(raised.value)).splitlines() if "remedy:" in line]
+    assert "mend it" in remedy
+    assert ("raise RetryLater(seconds)" in remedy) == is_down
+
+
+def test_a_path_that_the_driver_misses_is_said_as_an_option():
+    with pytest.raises(TupleFailed) as raised, driver_call("lines", "initialize"):
+        raise KeyError("path")
+    assert "read_stream(..., path=...)" in str(FailureBlock.of(raised.value))

@@ -1,5 +1,6 @@
 """What the demo has proven, and what it has not: three claims with their figures."""
 
+import importlib.util
 import shutil
 import sys
 import textwrap
@@ -124,6 +125,8 @@ class Proof(NamedTuple):
         steps = [f"  {command:{width}}  {what}" for command, what in FIRST_STEPS]
         if shutil.which("pystorm-source") is None and activate.is_file():
             steps.insert(0, f"  . {activate}")
+        if importlib.util.find_spec("pytest") is None:
+            steps.insert(-len(FIRST_STEPS), f"  {'pip install pytest':{width}}  for the tests of your project")
         return [
             "",
             ", ".join(f"{word} {n:,}" for word, n in self.top),
