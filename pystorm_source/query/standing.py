@@ -57,8 +57,12 @@ def standing(query: "StreamingQuery") -> str:
     text = f"last micro-batch {last['batchId']}, {rows_of(last):,} rows"
     if offsets := ", ".join(filter(None, map(_offsets, recent[-1]["sources"]))):
         text += f"; read up to {offsets}"
-    backlogs = [report["backlog"] for report in map(_report, recent[-1]["sources"]) if "backlog" in report]
-    return text + (f"; backlog {sum(backlogs):,} offsets" if backlogs else "")
+    reports = [report for report in map(_report, recent[-1]["sources"]) if "backlog" in report]
+    # Spouts without offsets have none to count: 0 would say that nothing waits.
+    backlogs = [report["backlog"] for report in reports if "avgOffsetsBehindLatest" in report]
+    if backlogs:
+        return f"{text}; backlog {sum(backlogs):,} offsets"
+    return text + ("; no backlog known: spouts without offsets" if reports else "")
 
 
 def _offsets(source: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pystorm_source import await_query, explain
 from pystorm_source.errors import OptionError
 from pystorm_source.query.explain import Explanation
+from pystorm_source.query.standing import standing
 from tests.source import failing
 
 WHAT = "[PYSTORM_TUPLE_FAILED] component 'bolt', task 2: process() raised RuntimeError: no price: two"
@@ -160,3 +161,10 @@ def test_what_is_no_failure_is_refused(given):
 def test_an_event_without_an_exception():
     event = SimpleNamespace(exception=None)
     assert explain(event) == Explanation("the query was stopped; it has not failed")
+
+
+def test_a_spout_without_offsets_has_no_backlog_instead_of_none():
+    source = {"endOffset": '{"offsets": {"tickets": {"north": 400000}}}', "latestOffset": '{"backlog": 0}'}
+    progress = {"batchId": 3, "numInputRows": 100, "sources": [source]}
+    text = standing(SimpleNamespace(recentProgress=[progress]))
+    assert text.endswith("read up to tickets: 'north' 400000; no backlog known: spouts without offsets")
