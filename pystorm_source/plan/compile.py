@@ -56,9 +56,9 @@ def _not_found(reference: str, module: ModuleType, found: Any) -> OptionError:
         if isinstance(value, type) and issubclass(value, Topology) and value is not Topology
     )
     near = difflib.get_close_matches(class_name, names, n=1)
-    has = f"it has: {', '.join(names) or 'none'}{f'; did you mean {near[0]!r}' if near else ''}"
+    has = f"it has: {', '.join(names) or 'none'}{f'; did you mean {near[0]!r}?' if near else '.'}"
     if instead := _instead(found):
-        return OptionError(f"{what}: {instead}; {has}. Given: {reference!r}", code="PYSTORM_INVALID_ARGUMENT")
+        return OptionError(f"{what}: {instead}; {has} Given: {reference!r}", code="PYSTORM_INVALID_ARGUMENT")
     if module_name == "__main__":
         return OptionError(
             f"{what}: Spark's processes have another '__main__' than this notebook or script. Pass the class: "
@@ -66,7 +66,7 @@ def _not_found(reference: str, module: ModuleType, found: Any) -> OptionError:
             f"module: 'jobs.words:{class_name}'. Given: {reference!r}",
             code="PYSTORM_NAME_NOT_FOUND",
         )
-    return OptionError(f"{what}; {has}. Given: {reference!r}", code="PYSTORM_NAME_NOT_FOUND")
+    return OptionError(f"{what}; {has} Given: {reference!r}", code="PYSTORM_NAME_NOT_FOUND")
 
 
 def _no_topology(value: Any) -> TopologyError:

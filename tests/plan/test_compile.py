@@ -580,7 +580,7 @@ def test_a_name_that_is_no_topology_lists_those_that_are(module, name):
     with pytest.raises(OptionError, match=f"has no Topology {name!r}[;:].* it has: WordCount[.;].*Given: ") as caught:
         load_topology(f"{module}:{name}")
     assert ("Words is a bolt: make it" in caught.value.message) == (name == "Words")
-    assert ("; did you mean 'WordCount'. Given" in caught.value.message) == (name in ("WordCount.x", "WordCont"))
+    assert ("; did you mean 'WordCount'? Given" in caught.value.message) == (name in ("WordCount.x", "WordCont"))
     assert caught.value.code == ("PYSTORM_INVALID_ARGUMENT" if name == "Words" else "PYSTORM_NAME_NOT_FOUND")
 
 
