@@ -52,6 +52,24 @@ class MosquittoServer:
                 raise RuntimeError(f"mosquitto does not start: {self.log()}")
             time.sleep(0.02)
 
+    def save(self) -> None:
+        """Makes it write its sessions to disk. Blocking, until it has."""
+        assert self._process is not None
+        before = self._saved_at()
+        self._process.send_signal(signal.SIGUSR1)
+        end = time.monotonic() + STARTING_SECONDS
+        while self._saved_at() == before:
+            if time.monotonic() > end:
+                raise RuntimeError(f"mosquitto does not write its sessions: {self.log()}")
+            time.sleep(0.005)
+
+    def kill(self) -> None:
+        """kill -9: it forgets what has come since it wrote its sessions."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(20)
+        self._process = None
+
     def stop(self) -> None:
         """Stops it cleanly: it writes its sessions to disk."""
         if self._process is not None:
@@ -62,6 +80,10 @@ class MosquittoServer:
     def log(self) -> str:
         log = self._folder / "log"
         return log.read_text()[-2000:] if log.exists() else ""
+
+    def _saved_at(self) -> int:
+        path = self._folder / "mosquitto.db"
+        return path.stat().st_mtime_ns if path.exists() else 0
 
     def _answers(self) -> bool:
         try:
