@@ -45,6 +45,12 @@ WORLDS: dict[str, type[World]] = {
 }
 AHEAD = 150
 """Rows that are fed and not in the sink, at most: few, for the campaign's end, and enough for some micro-batches."""
+EARLY = 0.06
+"""Of the kills: the first ones, which wait for no row. They hit what a query does only once, such as making a slot."""
+BOTH = 0.4
+"""Of a server's deaths, those during which another process dies, too: queries and tasks start without a server."""
+DOWN_SECONDS = 8.0
+"""Without a server, at most; mostly it is back within a second."""
 DIED = re.compile(
     r"terminated with exception: (Connection reset|Broken pipe|Connection refused)? ?SQLSTATE|exited unexpectedly"
     r"|connect back"
@@ -107,7 +113,7 @@ class Campaign(KilledJob):
     servers = 0.25
 
     def __init__(self, folder: Path, kills: int, seed: int, world: World):
-        self.world = world
+        self.world, self.early = world, kills * (1 - EARLY)
         self.feeder = Feeder(world, folder)
         self.feeder.start()
         self.seen, self.moved = 0, time.monotonic()
@@ -121,8 +127,13 @@ class Campaign(KilledJob):
         self.done["server"] += 1
         with self.feeder.may_put if self.world.is_paused else nullcontext():
             self.world.kill()
-            time.sleep(self.chance.random())
+            if self.left and self.chance.random() < BOTH:
+                super().kill()
+            time.sleep(DOWN_SECONDS * self.chance.random() ** 3)
             self.world.start()
+
+    def next_due(self) -> int:
+        return self.written() if self.left > self.early else super().next_due()
 
     def look(self) -> None:
         """Ends the feed behind the last kill. Raises TimeoutError if the query hangs."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -50,13 +51,13 @@ class Job:
 
     def run(self) -> None:
         while True:
-            query = self.start()
             try:
+                query = self.start()
                 while not query.awaitTermination(0.5):
                     if self.is_over():
                         query.stop()
                         return
-            except StreamingQueryException as error:
+            except (StreamingQueryException, Py4JJavaError) as error:
                 with (self.folder / "failures").open("a") as file:
                     file.write(json.dumps(str(error)) + "\n")
 
