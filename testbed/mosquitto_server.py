@@ -43,6 +43,11 @@ class MosquittoServer:
         self._command = [binary, "-c", str(folder / "mosquitto.conf")]
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         command = [*DIES_WITH_PARENT, str(os.getpid()), *self._command]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -60,6 +60,11 @@ class PostgresServer:
     def url(self) -> str:
         return f"postgresql://reader@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Starts it. Blocking, until it answers."""
         end = time.monotonic() + STARTING_SECONDS

@@ -87,7 +87,7 @@ class KilledJob:
         self.left -= 1
         if self.chance.random() < self.drivers:
             self.done["driver"] += 1
-            self.end_driver()
+            self.kill_driver()
             self.driver = self.start()
             return
         try:
@@ -97,6 +97,9 @@ class KilledJob:
             self.done[name] += 1
         except (IndexError, ProcessLookupError):
             self.done["gone before"] += 1
+
+    def kill_driver(self) -> None:
+        self.end_driver()
 
     def end_driver(self) -> None:
         for pid in [self.driver.pid, *marked(self.mark)]:

@@ -16,6 +16,8 @@ class Link:
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
@@ -25,6 +27,13 @@ class Link:
     def kill(self) -> None:
         """What was sent may or may not have arrived, on both sides."""
         self._run(self._killed())
+
+    def freeze(self) -> None:
+        """What was sent arrives after ``thaw``."""
+        self._loop.call_soon_threadsafe(self._flows.clear)
+
+    def thaw(self) -> None:
+        self._loop.call_soon_threadsafe(self._flows.set)
 
     def close(self) -> None:
         self.kill()
@@ -56,6 +65,7 @@ class Link:
     async def _copied(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         try:
             while data := await source.read(1 << 16):
+                await self._flows.wait()
                 target.write(data)
                 await target.drain()
         except OSError:

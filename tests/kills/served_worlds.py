@@ -1,9 +1,13 @@
 """Sources whose servers are processes that keep their data on disk, and are killed."""
 
 import logging
+import os
 import random
+import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -24,7 +28,27 @@ from tests.spouts.postgres.shop import LOGICAL, Shop
 from tests.states.redis_process import redis_process
 
 
-class NatsStreamWorld(World):
+class ServedWorld(World):
+    """A server with child processes, or without."""
+
+    @property
+    def pid(self) -> int:
+        return int(self.server.pid)
+
+    def freeze(self) -> None:
+        self._send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._send(signal.SIGCONT)
+
+    def _send(self, how: signal.Signals) -> None:
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        for pid in [self.pid, *map(int, children)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, how)
+
+
+class NatsStreamWorld(ServedWorld):
     topology = "Stream"
     is_journaled = False
 
@@ -43,7 +67,7 @@ class NatsStreamWorld(World):
         self.stream.ask(put)
 
 
-class RedisWorld(World):
+class RedisWorld(ServedWorld):
     topology = "Entries"
 
     def open(self) -> None:
@@ -51,6 +75,10 @@ class RedisWorld(World):
         self.server = self.held.enter_context(redis_process(self.folder / "redis"))
         self.redis = Redis.from_url(self.server.url)
         self.options |= {"redis.url": self.server.url, "redis.streams": "rows", "redis.count": 15}
+
+    @property
+    def pid(self) -> int:
+        return int(self.server.process.pid)
 
     def put(self, ids: Sequence[int]) -> None:
         for n in ids:
@@ -61,10 +89,9 @@ class RedisWorld(World):
                     raise
 
 
-class MqttTopicWorld(World):
-    """mosquitto confirms messages before they are on disk: the feeder waits while it ends. If rows
-    ``may_repeat``, it is killed some time after it wrote its sessions: what it has delivered since comes again, without
-    DUP."""
+class MqttTopicWorld(ServedWorld):
+    """mosquitto confirms messages before they are on disk: the feeder waits while it ends. If rows ``may_repeat``, it
+    is killed some time after it wrote its sessions: what it has delivered since comes again, without DUP."""
 
     topology = "Payloads"
     is_paused = True
@@ -74,6 +101,8 @@ class MqttTopicWorld(World):
         self.options |= {"mqtt.host": "127.0.0.1", "mqtt.port": self.server.port, "mqtt.topics": "rows/#"}
         self.options["mqtt.client_id"] = "kills"
         self.may_repeat = self.chance.random() < 0.5
+        if self.may_repeat or self.chance.random() < 0.5:
+            self.options["mqtt.receive_maximum"] = 30  # the broker keeps back what it has written
         self.subscribe()
         self.topic = MqttWorld(self.server, name="rows")
         self.held.callback(self.topic.close)
@@ -98,11 +127,11 @@ class MqttTopicWorld(World):
             self.server.stop()
             return
         self.server.save()
-        time.sleep(self.chance.random() / 2)
+        time.sleep(3 * self.chance.random())
         self.server.kill()
 
 
-class ChangesWorld(World):
+class ChangesWorld(ServedWorld):
     topology = "Changes"
     is_journaled = False
 

@@ -46,9 +46,19 @@ class World:
     def start(self) -> None:
         self.server.start()
 
+    def freeze(self) -> None:
+        """Nothing is lost, and nothing is answered until ``thaw``."""
+        self.server.freeze()
+
+    def thaw(self) -> None:
+        self.server.thaw()
+
     @property
     def variant(self) -> dict[str, Any]:
-        drawn = {key: self.options.get(key) for key in ("journal.readers", "http.paging", "sqs.queue")}
+        drawn = {
+            key: self.options.get(key)
+            for key in ("journal.readers", "http.paging", "sqs.queue", "mqtt.receive_maximum")
+        }
         return {key: value for key, value in drawn.items() if value} | ({"crashes": True} if self.may_repeat else {})
 
     def linked(self, url: str) -> str:

@@ -10,8 +10,10 @@ have another content, and what else is ``wrong``.
 
 import argparse
 import json
+import os
 import random
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -27,6 +29,7 @@ import pyarrow.parquet as pq
 from tests.kills.committed import committed
 from tests.kills.killed_job import KilledJob
 from tests.kills.linked_worlds import EventWorld, HttpWorld, ObjectsWorld, SqsWorld
+from tests.kills.processes import marked
 from tests.kills.served_worlds import ChangesWorld, KeyedWorld, MqttTopicWorld, NatsStreamWorld, RedisWorld
 from tests.kills.source_topologies import text
 from tests.kills.source_world import World
@@ -49,6 +52,10 @@ EARLY = 0.06
 """Of the kills: the first ones, which wait for no row. They hit what a query does only once, such as making a slot."""
 BOTH = 0.4
 """Of a server's deaths, those during which another process dies, too: queries and tasks start without a server."""
+FROZEN = 0.2
+"""Of a server's deaths, those that are none: it answers after a while."""
+FROZEN_SECONDS = 14.0
+"""At most: longer than most requests wait."""
 DOWN_SECONDS = 8.0
 """Without a server, at most; mostly it is back within a second."""
 DIED = re.compile(
@@ -124,6 +131,12 @@ class Campaign(KilledJob):
             super().kill()
             return
         self.left -= 1
+        if self.chance.random() < FROZEN:
+            self.done["server frozen"] += 1
+            self.world.freeze()
+            time.sleep(FROZEN_SECONDS * self.chance.random())
+            self.world.thaw()
+            return
         self.done["server"] += 1
         with self.feeder.may_put if self.world.is_paused else nullcontext():
             self.world.kill()
@@ -131,6 +144,16 @@ class Campaign(KilledJob):
                 super().kill()
             time.sleep(DOWN_SECONDS * self.chance.random() ** 3)
             self.world.start()
+
+    def kill_driver(self) -> None:
+        """Half of them leave workers behind, which have rows, and a connection to the source."""
+        if self.chance.random() < 0.5:
+            super().kill_driver()
+            return
+        jvms = [pid for pid, command in marked(self.mark).items() if "pyspark-shell" in command]
+        for pid in [self.driver.pid, *jvms]:
+            os.kill(pid, signal.SIGKILL)
+        self.driver.wait()
 
     def next_due(self) -> int:
         return self.written() if self.left > self.early else super().next_due()
