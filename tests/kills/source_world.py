@@ -62,7 +62,7 @@ class World:
         return {key: value for key, value in drawn.items() if value} | ({"crashes": True} if self.may_repeat else {})
 
     def linked(self, url: str) -> str:
-        """That address of a server in this process, which is behind a link: the link is what dies."""
+        """The address of a link to a server in this process: the link dies instead of the server."""
         place, _, port = url.rpartition(":")
         self.server = Link(int(port))
         self.server.start()

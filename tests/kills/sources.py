@@ -63,7 +63,7 @@ DIED = re.compile(
     r"|connect back"
 )
 """What a query says that fails because a process that plans for it was killed. It is silent about its server."""
-STUCK_SECONDS = 120.0
+STUCK_SECONDS = 200.0
 """Without a row, although there are some: the query hangs."""
 
 
