@@ -22,6 +22,8 @@ class World:
     is_journaled = True
     is_paused = False
     """Whether the feeder waits while the server dies."""
+    quiet = 2.0
+    """Seconds without a row, once all are there: afterwards no row comes again."""
     server: Any
 
     def __init__(self, folder: Path, chance: random.Random, held: ExitStack):

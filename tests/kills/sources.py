@@ -179,7 +179,7 @@ def run(source: str, folder: Path, kills: int, seed: int) -> dict[str, object]:
     begun, wrong = time.monotonic(), []
     with ExitStack() as held:
         made = WORLDS[source](folder, random.Random(seed), held)
-        told = {"topology": made.topology, "options": made.options}
+        told = {"topology": made.topology, "options": made.options, "quiet": made.quiet}
         (folder / "campaign.json").write_text(json.dumps(told))
         campaign = Campaign(folder, kills, seed, made)
         try:

@@ -22,8 +22,6 @@ from pystorm_source.spark.java import ensure_java
 from tests.kills import source_topologies
 from tests.kills.committed import committed
 
-QUIET_SECONDS = 7.0
-"""Without a row, once all are there: a message that is delivered again comes within five."""
 STUCK_SECONDS = 100.0
 """Without a row, as long as some are missing: on a busy machine, a query takes half of this to begin."""
 
@@ -75,7 +73,7 @@ class Job:
             return False
         last = max((path.stat().st_mtime for path in (self.folder / "effects").iterdir()), default=0.0)
         quiet = time.time() - max(last, fed.stat().st_mtime, self.begun)
-        if quiet < QUIET_SECONDS:
+        if quiet < self.told["quiet"]:
             return False
         return quiet > STUCK_SECONDS or len({n for n, _ in emitted(self.folder)}) >= int(fed.read_text())
 
