@@ -15,10 +15,14 @@ from pystorm_source.api.spec_config import spec_config
 from pystorm_source.errors import OptionError
 from pystorm_source.options import parse
 from pystorm_source.options.names import joined
-from pystorm_source.spouts.mqtt_options import MqttOptions
+from pystorm_source.spouts.mqtt_options import MOST_IN_FLIGHT, MqttOptions
 from pystorm_source.spouts.mqtt_session import MqttSession, Receipt
 from pystorm_source.types.arrow import field_type
 
+LEAST_REMEMBERED = 10_000
+"""Messages, or twice the receive maximum if that is more. mosquitto 2.0 sends more than the maximum after a
+reconnection; if it then ends before it reads the acknowledgements, it delivers all of them again. Fewer: second rows.
+More: larger notes of each micro-batch."""
 WAIT_SECONDS = 0.1
 """Wait at an empty session. Less: a burst takes more calls. More: no bolt gets a turn meanwhile."""
 _Id = tuple[Any, Receipt]  # key and receipt
@@ -30,7 +34,7 @@ class MqttSpout(QueueSpout):
     The broker keeps a session for ``mqtt.client_id``, even while no task is connected. A message is acknowledged
     (PUBACK, in the order of receipt) when its row is in the journal; until then the broker delivers it again. MQTT has
     no ids: a message that is delivered again is known by its DUP flag, packet identifier, topic and payload, among the
-    last ``mqtt.receive_maximum`` messages, which are all that a broker may deliver again.
+    last 10,000 messages, or twice ``mqtt.receive_maximum`` if that is more.
 
     Messages that were published with QoS 2 arrive with QoS 1. If a task is killed, it loses messages of QoS 0.
     ``MqttOptions`` has the options. A subclass may leave out fields of ``outputs``, and declare ``payload string`` to
@@ -98,7 +102,7 @@ class MqttSpout(QueueSpout):
                 f"Given: par={par!r}, mqtt.client_id={options.client_id!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
-        self.remembered = options.receive_maximum
+        self.remembered = min(MOST_IN_FLIGHT, max(LEAST_REMEMBERED, 2 * options.receive_maximum))
         self.lease_seconds = float(options.keepalive)  # pings, while bolts take their time
         self._session = MqttSession(options, self._any_logger(), self._pystorm_forgets)
         self._resends = options.protocol == "3.1.1"  # retained messages, with each subscription

@@ -56,7 +56,7 @@ class MqttOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=MOST_IN_FLIGHT,
-            description="Most unacknowledged and remembered messages; bounds a micro-batch.",
+            description="Most unacknowledged messages; bounds a micro-batch.",
         ),
     ] = msgspec.field(name="mqtt.receive_maximum", default=10_000)
     keepalive: Annotated[

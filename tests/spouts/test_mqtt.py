@@ -182,6 +182,14 @@ def test_messages_of_an_attempt_that_broke_off_come_again(world, tmp_path, monke
     assert numbers(checkpoint) == list(range(15))
 
 
+@pytest.mark.parametrize(("most", "remembered"), [(10, 10_000), (10_000, 20_000), (32_767, 32_767)])
+def test_more_is_remembered_than_a_broker_should_have_under_way(world, tmp_path, most, remembered):
+    """mosquitto sends more after a reconnection; the campaign of kills has seen second rows of these."""
+    spout = MqttSpout()
+    spout._start(options(world, tmp_path, mqtt__receive_maximum=most), {})
+    assert spout.remembered == remembered
+
+
 def test_the_broker_sends_no_more_than_the_receive_maximum_before_it_is_acknowledged(world, tmp_path, monkeypatch):
     most, received = [], MqttSession.receive
 
