@@ -314,6 +314,28 @@ def test_messages_that_do_not_count_come_again_while_the_process_lives(world, tm
     assert taken == list(range(20))
 
 
+def test_what_another_process_has_journaled_is_not_read_from_an_old_connection(world, tmp_path):
+    """It waits there without DUP, in the buffer of the socket. The receive maximum ends reading before its end."""
+    found, taken = options(world, tmp_path, mqtt__receive_maximum=2), {}
+    old, other = MqttSpout(), MqttSpout()
+    for spout in (old, other):
+        rows = taken[spout] = []
+        spout._start(found, {})
+        spout.emit = lambda values, *more, rows=rows, **others: rows.append(int(values[1]))
+    old._pystorm_resume(None)
+    old.next_tuple()
+    world.put(0, 1)
+    other._pystorm_resume(None)
+    wait_until(lambda: asked(other) is None and taken[other] == [0, 1])
+    notes = other._pystorm_notes()
+    other._pystorm_batch_ended(True)
+    asked(other)
+    old._pystorm_resume(notes)
+    world.put(2)
+    wait_until(lambda: asked(old) is None and 2 in taken[old])
+    assert taken[old] == [2]
+
+
 def test_a_session_without_a_subscription_gets_one(world, tmp_path, monkeypatch):
     """A task was killed before it had subscribed."""
     checkpoint, found = Checkpoint(), options(world, tmp_path, mqtt__protocol="3.1.1")
