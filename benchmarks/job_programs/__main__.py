@@ -15,7 +15,7 @@ from benchmarks.harness.processor import processor_seconds
 PR_SET_CHILD_SUBREAPER = 36
 
 if __name__ == "__main__":
-    # Of processes whose parent ends first, such as a shell's: they stay below this one, and their time is counted.
+    # A process whose parent ends first, such as a shell's child, stays below this one, and its time is counted.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for line in sys.stdin:
         options = json.loads(line)

@@ -58,7 +58,7 @@ def standing(query: "StreamingQuery") -> str:
     if offsets := ", ".join(filter(None, map(_offsets, recent[-1]["sources"]))):
         text += f"; read up to {offsets}"
     reports = [report for report in map(_report, recent[-1]["sources"]) if "backlog" in report]
-    # Spouts without offsets have none to count: 0 would say that nothing waits.
+    # The offsets of a spout with a journal are permits: a backlog of 0 would say that nothing waits.
     backlogs = [report["backlog"] for report in reports if "avgOffsetsBehindLatest" in report]
     if backlogs:
         return f"{text}; backlog {sum(backlogs):,} offsets"

@@ -33,6 +33,7 @@ UNREACHABLE = re.compile(r"Connect|Timeout")
 """In the name of an exception or of a base class: Python's own, and the ones of HTTP clients that are not OSErrors."""
 UNREACHED = "; or, if the source was down, raise RetryLater(seconds) for this exception: the query waits for the source"
 OF_FILES = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+"""OSErrors that say that something is missing or refused, which waiting does not mend."""
 OF_SPOUTS = ("partitions", "earliest", "latest", "snapshot", "open", "next_tuple", "next_batch")
 """Methods of a spout that may raise ``RetryLater``."""
 OF_TUPLES = ("process", "process_many", "process_batch", "group_key")

@@ -216,7 +216,7 @@ def test_stacks_say_how_many_calls_wait_for_permits(bolt, placed, said):
         state = range_state(local.worker, threading.main_thread().ident, 1.0)
         return str(RunState(asked=Asked(topology="Asking", run="run", process=1, asked=1), ranges=(state,)))
 
-    # Of a call in its own thread nothing ends the wait but the next permit.
+    # A call that blocks its thread waits for the next permit, and nothing else ends it.
     rate = "20/m" if bolt is Ask else "1/m"
     assert re.search(said, text := stopped_at(asking(bolt, rate, placed), look)), text
 

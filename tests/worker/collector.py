@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 
 class Collector(ThreadingHTTPServer):
-    """Runs while it is a context. ``answers``: whether it answers; else it accepts each request, and is silent.
+    """Runs while it is a context. ``answers``: whether it answers requests, or accepts them and is silent.
 
     ``spans``: those received, in their protobuf form; ``requests``: how many have come.
     """
