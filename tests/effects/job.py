@@ -9,24 +9,13 @@ Reads the lines below FOLDER/in to FOLDER/out, from its checkpoint on, and ends 
 import sys
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from pystorm_source import read_stream
-from pystorm_source.spark.java import ensure_java
 from tests.effects.topologies import Lines
+from tests.kills.session import of_job
 
 
 def main(folder: Path, url: str, limit: str, permits: str = "driver") -> None:
-    ensure_java()
-    spark = (
-        SparkSession.builder.master("local[2,20]")
-        .config("spark.driver.memory", "512m")
-        .config("spark.local.dir", str(folder / "local"))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
+    spark = of_job(folder, failures=20)
     options = {"topology.rate.limit": {"api": limit}, "minPartitions": 4, "topology.circuit.breaker.pause.secs": 1}
     options["batch.target.millis"] = 10_000  # between two micro-batches there are no calls
     # A line has about six bytes, which are its offsets. A first micro-batch of minutes is killed again and again.

@@ -12,10 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from pystorm_source import Bolt, Input, Topology, apply
-from pystorm_source.spark.java import ensure_java
+from tests.kills.session import of_job
 
 USES = {"even": 0, "odd": 1}
 
@@ -60,16 +58,7 @@ class Rows(Topology):
 
 
 def main(folder: Path) -> None:
-    ensure_java()
-    spark = (
-        SparkSession.builder.master("local[2,1000]")
-        .config("spark.driver.memory", "512m")
-        .config("spark.local.dir", str(folder / "local"))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
+    spark = of_job(folder)
 
     def write(frame, number):
         for use, rest in USES.items():

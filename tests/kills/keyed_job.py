@@ -16,11 +16,9 @@ from typing import Any
 
 import pyarrow.dataset as ds
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
 
 from pystorm_source import Bolt, Grouping, StatefulBolt, Topology, read_stream, states_of
 from pystorm_source.api.state_values import values_of
-from pystorm_source.spark.java import ensure_java
 from testbed.uncontrolled import UNCONTROLLED
 from tests.kills.committed import committed
 from tests.kills.keyed_model import (
@@ -38,6 +36,7 @@ from tests.kills.keyed_model import (
     text_of,
     text_of_key,
 )
+from tests.kills.session import of_job
 from tests.kills.topologies import Numbers
 from tests.stages.random_states import FIELDS, TYPES
 
@@ -147,18 +146,7 @@ class Job:
         self.folder = folder
         told = json.loads((folder / "campaign.json").read_text())
         self.total, self.timers = told["total"], told["timers"]
-        ensure_java()
-        self.spark = (
-            SparkSession.builder.master("local[2,1000]")
-            .config("spark.driver.memory", "512m")
-            .config("spark.local.dir", str(folder / "local"))
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .getOrCreate()
-        )
-        self.spark.sparkContext.setLogLevel("OFF")
+        self.spark = of_job(folder, more={"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"})
 
     def run(self) -> None:
         while True:

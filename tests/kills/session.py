@@ -2,8 +2,10 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import pyspark
 from pyspark import SparkContext
@@ -76,6 +78,23 @@ def session(master: str, folder: Path) -> SparkSession:
     )
     spark.sparkContext.setLogLevel("OFF")
     spark.dataSource.register(PystormDataSource)
+    return spark
+
+
+def of_job(folder: Path, failures: int = 1000, more: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """A job's own session in one process, whose workers are killed: a task may fail so often."""
+    ensure_java()
+    builder = (
+        SparkSession.builder.master(f"local[2,{failures}]")
+        .config("spark.driver.memory", "512m")
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
+    for key, value in more.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
     return spark
 
 

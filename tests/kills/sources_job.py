@@ -15,12 +15,11 @@ from typing import Any
 import pyarrow.dataset as ds
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
 
 from pystorm_source import read_stream
-from pystorm_source.spark.java import ensure_java
 from tests.kills import source_topologies
 from tests.kills.committed import committed
+from tests.kills.session import of_job
 
 STUCK_SECONDS = 100.0
 """Without a row, as long as some are missing: on a busy machine, a query takes half of this to begin."""
@@ -36,16 +35,7 @@ class Job:
     def __init__(self, folder: Path):
         self.folder = folder
         self.told = json.loads((folder / "campaign.json").read_text())
-        ensure_java()
-        self.spark = (
-            SparkSession.builder.master("local[2,1000]")
-            .config("spark.driver.memory", "512m")
-            .config("spark.local.dir", str(folder / "local"))
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .getOrCreate()
-        )
-        self.spark.sparkContext.setLogLevel("OFF")
+        self.spark = of_job(folder)
         self.begun = time.time()
 
     def run(self) -> None:
