@@ -14,8 +14,8 @@ from pystorm_source.cli.main import COMMANDS, function_of
 GENERATED = "Printed by `python -m docs.option_pages --write`; change `pystorm_source/cli/` instead."
 INTRODUCTION = """\
 `pystorm-source COMMAND --help`, or `-h`, prints the same in a terminal. Commands look for topologies in the working
-folder first. Errors go to stderr. The exit status is 0, 1 if a run or a check failed, 2 if the command line is wrong,
-and 130 after Ctrl-C.
+folder first. Errors go to stderr. The exit status is 0 on success, 1 if a run or check failed, 2 if the command line is
+wrong, and 130 after Ctrl-C.
 
 `pystorm-source --install-completion` makes bash, zsh or fish complete commands, flags, topologies and `run --option`.
 
@@ -23,9 +23,9 @@ and 130 after Ctrl-C.
 `pip install 'cairosvg>=2.7'` and install the system library cairo.
 
 `run` shows its state: `reading`, `waiting for input`, or `stalled by 'words': …`, which names the component that holds
-up the others. Without a terminal, it prints a line every two seconds. `run` ends when it has read all spouts that are
-`bounded`, such as `MemorySpout`. A `PartitionedSpout` that leaves `bounded` unset counts as bounded if its source does
-not grow during the run, and has nothing new for five seconds.
+up the others. Without a terminal, it prints a line every two seconds. `run` ends when it has read all bounded spouts,
+whose data ends, such as `MemorySpout`. A `PartitionedSpout` that does not set `bounded` counts as bounded if its source
+does not grow during the run, and has nothing new for five seconds.
 """
 
 

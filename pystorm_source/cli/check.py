@@ -48,9 +48,7 @@ def check(
     ] = "",
     environment: Annotated[
         str,
-        typer.Option(
-            "--environment", "-e", metavar="NAME", help="The environment, for components whose par is a dict."
-        ),
+        typer.Option("--environment", "-e", metavar="NAME", help="Entry to use where a component's par is a dict."),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines of text.")] = False,
 ) -> None:

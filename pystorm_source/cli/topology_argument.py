@@ -43,7 +43,7 @@ MOST_SHOWN = 8  # More: they hide the remedy. Less: the wanted one is not among 
 
 Environment = Annotated[
     str,
-    typer.Option("--environment", "-e", metavar="NAME", help="The environment, for components whose par is a dict."),
+    typer.Option("--environment", "-e", metavar="NAME", help="Entry to use where a component's par is a dict."),
 ]
 
 

@@ -40,14 +40,14 @@ def tune(
     seconds: Annotated[float, typer.Option("--seconds", min=LEAST_SECONDS, help="Total time of all trials.")] = 60.0,
     goal: Annotated[
         Literal["throughput", "latency"],
-        typer.Option("--goal", help="throughput, or latency: the lowest that keeps 0.9 of the throughput."),
+        typer.Option("--goal", help="throughput: the highest. latency: the lowest that keeps 0.9 of the throughput."),
     ] = "throughput",
     records: Annotated[
         Path | None,
         typer.Option("--records", metavar="FILE", help="Read a query's record file, instead of trials or in addition."),
     ] = None,
     cores: Annotated[
-        int, typer.Option("--cores", min=0, help="Cores of the query's executors; 0: as many as this machine has.")
+        int, typer.Option("--cores", min=0, help="Cores of the query's executors; 0: this machine's cores.")
     ] = 0,
     explain: Annotated[bool, typer.Option("--explain", help="Show the arithmetic.")] = False,
     output: Annotated[
@@ -57,12 +57,12 @@ def tune(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw throughput against latency: .svg, .png or .pdf."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed: shuffles the two trials of each pair.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed for the order of compared trials.")] = 0,
     environment: Environment = "",
 ) -> None:
     """Measure a topology; show what limits it, what to change, and what each change gains.
 
-    Components are called for real, as in a Spark task; spouts get acks and fails, but no commits. With --records, it
+    Components are called for real, as in a Spark task; spouts get acks and fails, but no commits. With --records, tune
     reads the record file of a running or finished query.
     """
     cores = cores or os.cpu_count() or 1

@@ -29,7 +29,10 @@ def ui(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen on. Other machines reach any but a loopback one.")
+        str,
+        typer.Option(
+            "--host", help="The address to listen on. Unless it is loopback, other machines can reach the page."
+        ),
     ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free port.")] = 0,
     output: Annotated[
@@ -44,9 +47,9 @@ def ui(
     as the folder of the option progress.path. It prints an address with a token, serves nothing without that token,
     and runs until Ctrl-C. A page written by --output needs no network.
 
-    With --stacks, it asks the tasks of all queries of this user whose drivers run on this machine: which component is
-    in a call, since when, at which line, and what waits for it. The tasks keep running. It cannot ask a query that
-    has the option feedback=off, or whose first micro-batch has not begun.
+    With --stacks, it asks the tasks of this user's queries which component is in a call, since when, at which line, and
+    what waits for it. The queries' drivers must run on this machine. The tasks keep running. It cannot ask a query
+    with feedback=off, or before its first micro-batch.
     """
     with usage_errors():
         if stacks:
