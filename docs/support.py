@@ -14,26 +14,27 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, DATA = ROOT / "docs/SUPPORT.md", ROOT / "docs/support.yaml"
 HOW = {
-    "run": "run here",
-    "once": "run by hand",
+    "run": "in `.ci/run`",
+    "once": "by hand",
     "compiled": "compiled only",
     "workflow": "workflow written, not run yet",
-    "read": "read only",
+    "read": "documentation only",
     "no": "does not run",
 }
 HEAD = """# What it runs on
 
-Look up whether your Python, Spark and platform are covered, and how each was tested.
-`python docs/support.py --write` prints this page from `docs/support.yaml`. A *gate* is one check of `.ci/run`; a test
-compares their names.
+<!-- Printed by `python docs/support.py --write`; change `docs/support.yaml` instead. -->
+
+Look up whether your Python, Spark and platform are covered, and how each was tested. `.ci/run` runs the project's
+checks, called *gates*.
 
 | tested | means |
 |---|---|
-| run here | tests run on it in each `.ci/run`; the last column names the gates |
-| run by hand | tests ran on it once, when this was written; `.ci/run` does not repeat them |
-| compiled only | the compiler accepts it; nothing was run on it |
-| workflow written, not run yet | `.github/workflows` builds and tries it on such a machine; it has not run yet |
-| read only | concluded from its documentation; not tried |
+| in `.ci/run` | each `.ci/run` tests it; the last column names the gates |
+| by hand | tested once, when this was written; `.ci/run` does not repeat the tests |
+| compiled only | the code compiles for it; nothing was run on it |
+| workflow written, not run yet | a workflow in `.github/workflows` builds and tests it; this workflow has not run yet |
+| documentation only | concluded from its documentation; not tried |
 | does not run | known not to work |
 """
 
