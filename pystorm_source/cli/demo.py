@@ -34,7 +34,7 @@ def demo(
         bool, typer.Option("--json", help="Print one JSON line instead of progress and a table.")
     ] = False,
     megabytes: Annotated[float, typer.Option(min=0.1, help="Minimum amount of text to count.")] = 1.6,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Seconds in which the text is written.")] = 20.0,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Seconds that writing the text takes.")] = 20.0,
 ) -> None:
     """Count words of growing files in a real query, slow it down, kill a worker; exit 1 unless all checks pass."""
     stop = _Signals()

@@ -43,9 +43,9 @@ def ui(
 ) -> None:
     """Show what queries do, in a browser: the bottleneck, the topology, admission, partitions, errors.
 
-    It reads the record files that queries write on their driver's machine: those of this user, or those in PATH, such
-    as the folder of the option progress.path. It prints an address with a token, serves nothing without that token,
-    and runs until Ctrl-C. A page written by --output needs no network.
+    It reads the record files that queries write on their driver's machine: this user's files, or the files in PATH,
+    such as the folder of the option progress.path. It prints an address with a token, serves nothing without that
+    token, and runs until Ctrl-C. A page written by --output needs no network.
 
     With --stacks, it asks the tasks of this user's queries which component is in a call, since when, at which line, and
     what waits for it. The queries' drivers must run on this machine. The tasks keep running. It cannot ask a query
