@@ -83,7 +83,7 @@ def run(
         except TupleFailed as error:
             block = FailureBlock.of(error)
             block = block._replace(
-                remedy=_conf_remedy(error) or block.remedy.replace(AGAIN, "mend it and run it again")
+                remedy=_conf_remedy(error) or block.remedy.replace(AGAIN, "correct the component and run it again")
             )
             end, status = End("a component failed", str(block)), 1
         except PystormError as error:

@@ -3,7 +3,7 @@
 component 'prices', task 2: process() raised ValueError: no price: two
   input:  tuple ('two',) of lines.default; offset 1; in partition '0' [0, 3) of spout 'lines'
   line:   File "/job/bolts.py", line 11, in process: raise ValueError(f"no price: {text}")
-  remedy: mend it and start the query again, which reads the same tuples again; or ...
+  remedy: correct the component and restart the query: with a checkpoint, it repeats this micro-batch; or ...
 Traceback (most recent call last):
   ... the user's frames, and the exceptions that caused it
 """

@@ -19,7 +19,7 @@ from pystorm_source.worker.interrupt import CallTimedOut
 
 LONGEST = 200
 TIMED_OUT = "timed out"
-AGAIN = "mend it and start again: a query with a checkpoint goes on with this micro-batch"
+AGAIN = "correct the component and restart the query: with a checkpoint, it repeats this micro-batch"
 OTHERWISE = (
     "; or go on without such tuples: exit_on_exception = False in the bolt, and topology.dead.letter=stream or drop"
 )

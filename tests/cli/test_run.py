@@ -224,8 +224,8 @@ def test_a_failure_is_named_and_exits_1(folder):
     assert place == "  input:  tuple ('a',) of lines.default; offset 0"
     assert re.fullmatch(r'  line:   File ".*/\w+\.py", line 14, in process: raise ValueError\("no such line"\)', line)
     assert remedy == (
-        "  remedy: mend it and run it again; or go on without such tuples: exit_on_exception = False in the bolt, and "
-        "topology.dead.letter=stream or drop"
+        "  remedy: correct the component and run it again; or go on without such tuples: exit_on_exception = False in "
+        "the bolt, and topology.dead.letter=stream or drop"
     )
     assert frames[0] == "Traceback (most recent call last):" and frames[-1] == "ValueError: no such line"
     assert len([each for each in frames if each.startswith("  File ")]) == 1

@@ -59,7 +59,7 @@ def test_a_query_its_exception_and_the_event_of_its_end_say_the_same(spark):
         assert place == "  input:  tuple ('two',) of lines.default; offset 1; in partition '0' [0, 3) of spout 'lines'"
         assert 'failing.py", line ' in line
         assert line.endswith(', in unreadable: raise RuntimeError(f"no price: {text}") from error')
-        assert remedy.startswith("  remedy: mend it and start again")
+        assert remedy.startswith("  remedy: correct the component and restart the query")
         assert repr(text) == str(text)
         assert explain(raised.value) == explain(str(raised.value)) == text
         while not ends.events:

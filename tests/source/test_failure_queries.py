@@ -78,7 +78,7 @@ def test_the_text_begins_with_the_block(spark, action, name):
     assert block.what.startswith(f"{what} raised ")
     assert block.place == place
     assert re.fullmatch(rf'File "[^"]*/tests/source/failing\.py", line \d+, {re.escape(line)}', block.line)
-    assert block.remedy.startswith("mend it")
+    assert block.remedy.startswith("correct the component")
     files = re.findall(r'^  File "([^"]*)"', text, re.MULTILINE)
     assert len(files) == frames
     assert all(file.endswith("tests/source/failing.py") for file in files)

@@ -30,7 +30,7 @@ def other(conf):
     [
         (key, "if 'shop.url' is a key of the configuration, give it by config={'shop.url': ...}"),
         (package, "install the package that has 'no_such_package' where driver and executors run"),
-        (other, "mend it and start again"),
+        (other, "correct the component and restart the query"),
     ],
 )
 def test_a_bolt_that_cannot_start_is_told_what_it_lacks(start, remedy):
@@ -116,7 +116,7 @@ def test_a_spout_whose_source_is_down_is_told_how_to_wait_for_it(method, error, 
     with pytest.raises(TupleFailed) as raised:
         run_topology(type("Reads", (Topology,), {"numbers": spout.spec()}))
     (remedy,) = [line for line in str(FailureBlock.of(raised.value)).splitlines() if "remedy:" in line]
-    assert "mend it" in remedy
+    assert "correct the component" in remedy
     assert ("raise RetryLater(seconds)" in remedy) == is_down
 
 
