@@ -117,7 +117,7 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         "a bolt of rows": peer("operator", "row / udf"),
         "a bolt of rows, again": peer("operator", "row / arrow-udf"),
         "an `ArrowBolt`": peer("operator", "arrow / by-hand"),
-        "an `AsyncBolt`, answers behind 50 ms, 1 % failing once": peer("operator", "async / udf"),
+        "an `AsyncBolt`, answers after 50 ms, 1 % fail once": peer("operator", "async / udf"),
         "the same `AsyncBolt`, again": peer("operator", "async / by-hand"),
         "answers with a long tail, at most 5 s": peer("operator", "tail / udf"),
         "answers with a long tail, again": peer("operator", "tail / by-hand"),
@@ -158,9 +158,9 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         ],
     },
     "the same run's peers": {
-        "the id bolt in pystorm 3.1.4, fed through its pipe at its best": peer("core", "id-through-pipe")[:2],
+        "the id bolt in pystorm 3.1.4, behind a pipe that is always full": peer("core", "id-through-pipe")[:2],
         "bytewax 0.21.1 maps items one at a time": peer("core", "map")[:2],
-        "bytewax 0.21.1 maps batches that are ready": peer("core", "map-ready-batches")[:2],
+        "bytewax 0.21.1 maps prepared batches": peer("core", "map-ready-batches")[:2],
         "bytewax 0.21.1 counts words": peer("core", "word-count-peer")[:2],
     },
     "without acking": {
@@ -186,19 +186,19 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
     "costs as sizes grow": {
         "planning of a micro-batch, by partitions, 10 to 100,000": curve("partitions / planning", millis),
         "the offset in Spark's log, by partitions, 10 to 100,000": curve("partitions / offset"),
-        "a look of `FilesSpout` that finds 10 new files, by known files, 10 to 50,000": curve("files / cpu", millis),
+        "a search of `FilesSpout` that finds 10 new files, by known files, 10 to 50,000": curve("files / cpu", millis),
         "a tuple in each bolt of a chain, by bolts, 1 to 100": curve("chain / cpu"),
         "a tuple in each of its subscribers, by subscribers, 1 to 64": curve("fan-out / cpu"),
         "a tuple in each component, by tasks, shuffle, 1 to 64": curve("par-shuffle / cpu"),
         "the same, fields grouping, 1 to 64": curve("par-fields / cpu"),
         "a tuple, by open trees, 100 to 1,000,000": curve("open-trees / cpu"),
         "a request of an `AsyncBolt`, by requests in flight, 10 to 50,000": curve("requests / cpu"),
-        "a look of `ObjectsSpout` that finds 10 new objects, by known objects, 10 to 1,000,000": curve(
+        "a search of `ObjectsSpout` that finds 10 new objects, by known objects, 10 to 1,000,000": curve(
             "objects / cpu", millis
         ),
-        "a micro-batch, by those before it in the same process, 10 to 10,000": curve("micro-batches / seconds", millis),
+        "a micro-batch, by earlier ones in the same process, 10 to 10,000": curve("micro-batches / seconds", millis),
         "memory of that process, by micro-batches, 10 to 10,000": curve("micro-batches / memory"),
-        "a micro-batch through Spark, by those before it, 30 to 300": curve("micro-batches-spark / seconds", millis),
+        "a micro-batch through Spark, by earlier ones, 30 to 300": curve("micro-batches-spark / seconds", millis),
         "memory of Spark's Python processes, 30 to 300": curve("micro-batches-spark / memory"),
         "a micro-batch through Spark that touches 1,000 keys, by keys, 1,000 to 1,000,000": curve(
             "keys / seconds", millis
@@ -206,9 +206,13 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         "a micro-batch on a cluster of two processes, by tasks, 4 to 500": curve("tasks / seconds", millis),
     },
     "": {
-        "95th percentile of micro-batches, in targets": [Cell("overload", f"varying-p95-{how}") for how in ADAPTIVE],
-        "share of the capacity that is used": [Cell("overload", f"varying-goodput-{how}") for how in ADAPTIVE],
-        "growth of a task's memory in 50 million tuples, in percent": [Cell("memory", "spout-id-output-slow-consumer")],
+        "95th percentile of micro-batch durations ÷ target": [
+            Cell("overload", f"varying-p95-{how}") for how in ADAPTIVE
+        ],
+        "used share of the capacity": [Cell("overload", f"varying-goodput-{how}") for how in ADAPTIVE],
+        "growth of a task's memory over 50 million tuples, in percent": [
+            Cell("memory", "spout-id-output-slow-consumer")
+        ],
         "requests per second of an `AsyncBolt`, and of aiohttp by hand": peer("async", "aiohttp")[:2],
     },
 }
