@@ -21,8 +21,8 @@ def counters() -> str:
         "docs/COUNTERS.md",
         {
             "counts": _table(
-                ["count", "unit", "meaning"],
-                ([f"`{name}`", row.unit, _meaning(name, row)] for name, row in ROWS.items()),
+                ["count", "meaning"],
+                ([f"`{name}`", _meaning(name, row)] for name, row in ROWS.items()),
             )
         },
     )
@@ -34,10 +34,12 @@ def metrics() -> str:
 
 
 def _meaning(name: str, row: Count) -> str:
-    """The meaning of the row, then the sentence in the docstring of its class."""
+    """Unit and meaning of the row, then the sentence in the docstring of its class."""
     said = re.search(rf"^    {name} \(\w+\): (.*\n(?: {{8}}.*\n)*)", _ATTRIBUTES, re.MULTILINE)
     more = " ".join(said[1].split()).replace("``", "`") if said else ""
-    return f"{row.meaning}. {more[:1].upper()}{more[1:]}" if row.meaning and more else row.meaning or more
+    if not row.meaning:
+        return f"{row.unit} {more}"
+    return f"{row.text}. {more[:1].upper()}{more[1:]}" if more else row.text
 
 
 def _metrics(definitions: Sequence[Definition]) -> str:

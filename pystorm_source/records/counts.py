@@ -48,24 +48,24 @@ class Counts(Record, frozen=True, kw_only=True):
     """What a component did. docs/COUNTERS.md explains each count: it is printed from the rows and these attributes.
 
     Attributes:
-        executed (int): calls of ``next_tuple`` that emitted, ended the range or raised; calls of ``next_batch`` and
-            ``process``; for ``process_batch`` of an ``ArrowBolt``, the rows that it got
-        emitted (int): on all streams; a batch counts as its rows, here and below. In a sink with
-            ``topology.dead.letter.path``, ``Input`` also emits the dead letters
+        executed (int): calls of ``next_tuple`` that emitted, ended the range or raised; all calls of ``next_batch`` and
+            ``process``; for ``process_batch`` of an ``ArrowBolt``, the rows instead of the calls
+        emitted (int): all streams count. A batch counts as its rows, here and below. In a sink with
+            ``topology.dead.letter.path``, the component ``Input`` also emits the dead letters
         transferred (int): one emit counts once per receiver
         acked (int): if an ``ArrowBolt`` fails some rows of a batch with ``fail(batch, rows=mask)``, the others count as
             acked now, and again after the retry
-        retries (int): by the engine, or by a ``ReliableSpout``; spouts only
-        timed_out (int): by ``topology.message.timeout.secs`` for a spout, by ``topology.async.request.timeout.secs``
-            for an ``AsyncBolt``
-        dead_letters (int): including records that cannot be decoded; spouts only
-        dropped (int): by ``topology.dead.letter=drop``, or because their stream is not read; spouts only
+        retries (int): the engine or a ``ReliableSpout`` emits them; spouts only
+        timed_out (int): a spout's trees time out after ``topology.message.timeout.secs``, an ``AsyncBolt``'s requests
+            after ``topology.async.request.timeout.secs``
+        dead_letters (int): records that cannot be decoded count, too; spouts only
+        dropped (int): causes: ``topology.dead.letter=drop``, or a stream that is not read; spouts only
         errors (int): that did not end the run, or that a component reported by ``raise_exception``; in a progress
-            record, also the one that ended an attempt
-        ended_requests (int): calls of ``process``, and of ``process_tick`` if it is async, including those that timed
-            out or were cancelled
-        request_seconds (float): each request from its start, or from its permit if it waited for one, until the turn
-            that noticed its end. ``request_seconds / ended_requests`` is the mean time of a request
+            record, also the exception that ended an attempt
+        ended_requests (int): each call of ``process``, and of an async ``process_tick``, is a request. Requests that
+            timed out or were cancelled count, too
+        request_seconds (float): each request counts from its start, or from its permit if it waited for one, until the
+            turn that noticed its end. ``request_seconds / ended_requests`` is the mean time of a request
     """
 
     executed: Annotated[int, Count("calls", "that did something", wire="x", metric="execute_count")] = 0
@@ -122,52 +122,54 @@ class TaskCounts(Counts, frozen=True, kw_only=True, rename=None):
     """The counts of one task, or of all tasks of a component in a worker.
 
     Attributes:
-        refused (int): because of ``Hopeless``, or ``never`` in ``topology.retry.on``; spouts only. Admission
-            control ignores them
-        queue_high_mark (int): for a component: the largest of its tasks
-        pending_high_mark (int): trees of a spout at the end of its turns, requests of an ``AsyncBolt``; for a
-            component: the largest of its tasks
-        pending_emits_high_mark (int): for a component: the largest of its tasks
+        refused (int): causes: ``Hopeless``, or ``never`` in ``topology.retry.on``; spouts only. Admission control
+            ignores them
+        pending_high_mark (int): trees count at the end of a turn
         tuples_published (int): under ``threads``, a tuple for all tasks of a bolt counts once
         request_limit (int): ``topology.async.max.pending``, or what ``adaptive`` has found
         busy_seconds (float): calls, ticks, verdicts, publishing; for a bolt with ``processes=``, the time of its
-            processes, and the time to send tuples there and to take back results
+            processes, and the time to send tuples to them and to take back results
         process_seconds (float): 0.0 for a bolt without ``processes=``
-        away_high_mark (int): tuples without a verdict yet; for a component: the largest of its tasks
-        unread_high_mark (int): the bolt still gets so many after its task stops sending. Never more than
+        unread_high_mark (int): the bolt gets this many more tuples after its task stops sending. Never more than
             ``topology.executor.receive.buffer.size``
     """
 
-    duplicate_verdicts: Annotated[int, Count("tuples", "acked or failed that already had a verdict")] = 0
-    refused: Annotated[int, Count("tuple trees", "that failed and that no retry can help")] = 0
-    unsettled: Annotated[int, Count("tuple trees", "of a spout without a verdict yet", adds="now")] = 0
-    ticks: Annotated[int, Count("tick tuples", "that the bolt got")] = 0
-    stalled_turns: Annotated[int, Count("turns", "that had pending emits and no room for them")] = 0
-    insert_failures: Annotated[int, Count("offers", "to the task's receive queue that did not fit completely")] = 0
-    queue_population: Annotated[int, Count("tuples", "in its receive queue now", adds="now")] = 0
-    queue_high_mark: Annotated[int, Count("tuples", "that its receive queue held, at most", adds="max", wire="q")] = 0
+    duplicate_verdicts: Annotated[int, Count("acks and fails", "of tuples that already had a verdict")] = 0
+    refused: Annotated[int, Count("tuple trees", "that failed and are not retried")] = 0
+    unsettled: Annotated[int, Count("tuple trees", "of a spout that have no verdict yet", adds="now")] = 0
+    ticks: Annotated[int, Count("tick tuples", "that a bolt got")] = 0
+    stalled_turns: Annotated[int, Count("turns", "with pending emits and no room for them")] = 0
+    insert_failures: Annotated[int, Count("inserts", "that found too little room in a receive queue")] = 0
+    queue_population: Annotated[int, Count("tuples", "in a receive queue now", adds="now")] = 0
+    queue_high_mark: Annotated[int, Count("most tuples", "in a receive queue", adds="max", wire="q")] = 0
     pending_high_mark: Annotated[
-        int, Count("open tuple trees or requests", "in the last range, at most", adds="max", wire="ph")
+        int,
+        Count(
+            "most open tuple trees",
+            "of a spout, or requests of an `AsyncBolt`, in the last range",
+            adds="max",
+            wire="ph",
+        ),
     ] = 0
     pending_emits_high_mark: Annotated[
-        int, Count("tuples", "that waited in the task for room in a full queue, at most", adds="max")
+        int, Count("most tuples", "of a task that waited for room in a full queue", adds="max")
     ] = 0
-    tuples_published: Annotated[int, Count("tuples", "that the task put into receive queues", wire="p")] = 0
-    batches_published: Annotated[int, Count("batches", "of these tuples", wire="n")] = 0
+    tuples_published: Annotated[int, Count("tuples", "put into receive queues", wire="p")] = 0
+    batches_published: Annotated[int, Count("batches", "of tuples put into receive queues", wire="n")] = 0
     pending_requests: Annotated[int, Count("requests", "of an `AsyncBolt` in flight now", adds="now")] = 0
     request_limit: Annotated[int, Count("requests", "of an `AsyncBolt` that may be in flight now", adds="now")] = 0
     away: Annotated[int, Count("tuples", "in the processes of a bolt now", adds="now")] = 0
-    cancelled_requests: Annotated[int, Count("requests", "cancelled because their tuple's tree had failed")] = 0
+    cancelled_requests: Annotated[int, Count("requests", "cancelled because their tuple's tree failed")] = 0
     busy_seconds: Annotated[float, Count("seconds", "in turns with work", wire="b")] = 0.0
     process_seconds: Annotated[
-        float, Count("seconds", "of these in processes of the bolt (`processes=`)", wire="ps")
+        float, Count("seconds", "of `busy_seconds` in the processes of a bolt (`processes=`)", wire="ps")
     ] = 0.0
     away_high_mark: Annotated[
-        int, Count("tuples", "in the process of a task at a time, at most", adds="max", wire="ah")
+        int, Count("most tuples", "without a verdict in the process of a task", adds="max", wire="ah")
     ] = 0
     unread_high_mark: Annotated[
         int,
-        Count("tuples", "sent to the process of a task but not yet taken by its bolt, at most", adds="max", wire="uh"),
+        Count("most tuples", "sent to the process of a task and not yet taken by its bolt", adds="max", wire="uh"),
     ] = 0
 
 
