@@ -6,7 +6,7 @@ from pystorm_source.api.component import Component
 from pystorm_source.errors import NotSupportedError
 
 _REMEDY = (
-    "write it as a Bolt or Spout in Python, which may start a program of its own; Java code belongs after this "
+    "write it as a Bolt or Spout in Python, which can start other programs; Java code belongs after this "
     "source, in Spark"
 )
 

@@ -53,7 +53,7 @@ def not_imported(what: str, module: str, error: BaseException, otherwise: str, g
             code="PYSTORM_PACKAGE_MISSING",
         )
     return OptionError(
-        f"{what} cannot be imported: it raises {said(error).replace('Given: ', 'given: ')}. {line}. Mend that line. "
+        f"{what} cannot be imported: it raises {said(error).replace('Given: ', 'given: ')}. {line}. Correct that line. "
         f"Given: {given!r}",
         code="PYSTORM_IMPORT_FAILED",
     )

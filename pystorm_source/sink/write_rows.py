@@ -23,7 +23,7 @@ from pystorm_source.worker.worker import Worker
 
 TWO_WRITES = (
     "inside of foreachBatch nothing tells the rows of two writes to one topology apart: name the columns that tell a "
-    "row from all others, .option('key', 'order,region'), or give each write a name of its own, .option('use', 'paid')"
+    "row from all others, .option('key', 'order,region'), or give each write a unique name, .option('use', 'paid')"
 )
 
 

@@ -178,7 +178,7 @@ class RedisStore(Store):
             pass
         raise ArgumentError(
             f"Redis has something else under {given(f'{self.name}:{key}')} than this kind of state writes, which is an "
-            f"object of {', '.join(self._fields)}: give the state a name of its own. Given: {given(text)}",
+            f"object of {', '.join(self._fields)}: give the state a unique name. Given: {given(text)}",
             code="PYSTORM_STATE_OF_ANOTHER_KIND",
         )
 
@@ -188,8 +188,8 @@ class RedisStore(Store):
             yield
         except package("redis", "RedisStore", "redis").RedisError as error:
             raise WorldError(
-                f"{self!r}: Redis does not answer, or refuses: see that it runs and what it allows. The batch comes "
-                f"again when the query is started again. Given: {said(error)}",
+                f"{self!r}: Redis does not answer, or refuses: check that it runs, and its permissions. When the "
+                f"query starts again, it repeats the batch. Given: {said(error)}",
                 code="PYSTORM_STORE_UNREACHABLE",
             ) from error
 

@@ -87,7 +87,7 @@ class SqlStore(Store):
         if there != set(names):
             raise ArgumentError(
                 f"the table {self.name} has other columns than this kind of state, which are {', '.join(names)}: give "
-                f"the state a name of its own. Given: {', '.join(sorted(there))}",
+                f"the state a unique name. Given: {', '.join(sorted(there))}",
                 code="PYSTORM_STATE_OF_ANOTHER_KIND",
             )
 
@@ -188,8 +188,8 @@ class SqlStore(Store):
         except sqlalchemy.exc.DBAPIError as error:
             # The driver's message: SQLAlchemy's quotes thousands of rows.
             raise WorldError(
-                f"{self!r}: the database does not answer, or refuses: see that it runs and what it allows. The batch "
-                f"comes again when the query is started again. Given: {said(error.orig or error)}",
+                f"{self!r}: the database does not answer, or refuses: check that it runs, and its permissions. "
+                f"When the query starts again, it repeats the batch. Given: {said(error.orig or error)}",
                 code="PYSTORM_STORE_UNREACHABLE",
             ) from error
 

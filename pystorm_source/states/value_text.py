@@ -70,6 +70,6 @@ class ValueText:
             what = "JSON" if self.kind is None else f"a {getattr(self.kind, '__name__', self.kind)} as JSON"
             raise ArgumentError(
                 f"a value in the store is not {what}: {said(error)}. Give the state the type that it was written with, "
-                f"or a name of its own. Given: {given(text)}",
+                f"or a unique name. Given: {given(text)}",
                 code="PYSTORM_STATE_OF_ANOTHER_KIND",
             ) from None

@@ -159,9 +159,9 @@ def test_streamparse_imported_by_a_bolt_or_by_name(project):
     ("text", "words"),
     [
         ("import no_such_package\n", 'counting.py", line 1, in <module>: import no_such_package. Install the package'),
-        ("print 'python 2'\n", "counting.py\", line 1: print 'python 2'. Mend that line"),
-        ("x = 1\ny = x / 0\n", 'counting.py", line 2, in <module>: y = x / 0. Mend that line'),
-        ("raise SystemExit\n", 'counting.py", line 1, in <module>: raise SystemExit. Mend that line'),
+        ("print 'python 2'\n", "counting.py\", line 1: print 'python 2'. Correct that line"),
+        ("x = 1\ny = x / 0\n", 'counting.py", line 2, in <module>: y = x / 0. Correct that line'),
+        ("raise SystemExit\n", 'counting.py", line 1, in <module>: raise SystemExit. Correct that line'),
     ],
 )
 def test_a_file_that_cannot_be_imported(project, text, words):

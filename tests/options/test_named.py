@@ -97,7 +97,7 @@ def test_a_package_that_another_module_of_the_users_needs(tmp_path, monkeypatch)
 def test_a_module_that_is_no_python(tmp_path, monkeypatch):
     error = refused(tmp_path, monkeypatch, "import json\nclass Words(:\n", "no_python")
     assert error.code == "PYSTORM_IMPORT_FAILED"
-    assert f'File "{tmp_path / "no_python.py"}", line 2: class Words(:. Mend that line' in error.message
+    assert f'File "{tmp_path / "no_python.py"}", line 2: class Words(:. Correct that line' in error.message
 
 
 def test_a_module_that_ends_the_process(tmp_path, monkeypatch):

@@ -194,10 +194,10 @@ def test_a_file_that_is_written_anew_before_it_was_read_is_lost(tmp_path):
     cut = which.driver.align(name, start, end // 2)
     after = which.driver.snapshot({name: cut}, dict(snapshot.state))
     path.write_bytes(anew)
-    with pytest.raises(DataLossError, match=r"a\.parquet' was written anew: it was read up to .*failOnDataLoss=false"):
+    with pytest.raises(DataLossError, match=r"a\.parquet' was overwritten: it was read up to .*failOnDataLoss=false"):
         which.driver.snapshot({name: cut}, dict(after.state))
     task = which.instance("task")
-    with pytest.raises(DataLossError, match=r"a\.parquet' was written anew before it was read"):
+    with pytest.raises(DataLossError, match=r"a\.parquet' was overwritten before it was read"):
         task.open(name, cut, end)
     path.unlink()
     with pytest.raises(DataLossError, match="is gone before it was read"):
@@ -212,7 +212,7 @@ def test_what_is_read_while_the_file_is_written_anew_is_not_emitted(tmp_path):
     task.open(name, start, end)
     assert task.next_batch().num_rows == 16_384
     path.write_bytes(write(tmp_path.with_name(f"{tmp_path.name}-anew"), table(7, 100_007), 50_000).read_bytes())
-    with pytest.raises(DataLossError, match="written anew"):
+    with pytest.raises(DataLossError, match="overwritten"):
         task.next_batch()
 
 

@@ -626,7 +626,7 @@ def test_files_known_by_path_that_are_renamed_in_a_row_are_data_loss(tmp_path, c
             os.rename(tmp_path / "app.log.1", tmp_path / "app.log.2")
         os.rename(tmp_path / "app.log", tmp_path / "app.log.1")
     append(tmp_path / "app.log", "of 3")
-    with pytest.raises(DataLossError, match=r"app\.log.* was truncated or written anew"):
+    with pytest.raises(DataLossError, match=r"app\.log.* was truncated or overwritten"):
         query.plan()
 
 

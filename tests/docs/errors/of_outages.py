@@ -87,7 +87,7 @@ def _(folder):
     Run(given, backup).trigger()
 
 
-@raises("PYSTORM_DATA_LOST", "A file was truncated and written anew before the query had read it to its end.")
+@raises("PYSTORM_DATA_LOST", "A file was truncated and overwritten before the query had read it to its end.")
 def _(folder):
     given, checkpoint = logs(folder)
     (folder / "app.log").write_text("anew\n")

@@ -27,7 +27,7 @@ class ParquetFile:
         self._crc = crc
         try:
             if not self.is_same():
-                raise FileNotFoundError(f"{path!r} was written anew")
+                raise FileNotFoundError(f"{path!r} was overwritten")
             source = io.BufferedReader(io.FileIO(self._text.fd, closefd=False))
             self.reader: pq.ParquetFile = pq.ParquetFile(source, buffer_size=_BUFFER, coerce_int96_timestamp_unit="us")
         except BaseException:

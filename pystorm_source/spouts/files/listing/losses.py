@@ -32,7 +32,7 @@ class Losses:
     def inside_a_line(self, file: FileEntry, offset: int) -> None:
         self._lose(
             "cut",
-            f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and written anew (let "
+            f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and overwritten (let "
             f"rotation rename files); or its last line was read without its end, because the file had not changed "
             f"for files.finished.after={self._options.finished_after}, and grew later (raise that); or "
             f"startingOffsets named an offset at which no line begins. With failOnDataLoss=false reading goes on "
@@ -65,8 +65,8 @@ class Losses:
     def truncated(self, file: FileEntry, which: Known) -> None:
         self._lose(
             "truncated",
-            f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has "
-            f"{file.size} bytes, or begins with other ones, and no copy of the old file is beside it, so later lines "
+            f"{file.path!r} was truncated or overwritten: it was read up to offset {which.offset}, now it has "
+            f"{file.size} bytes, or other content, and no copy of the old file is beside it, so later lines "
             f"may be lost. {self._no_birth_times(which)}Let rotation rename files (logrotate: create instead of "
             f"copytruncate), or keep copies for longer. failOnDataLoss=false goes on with the new content.",
         )
@@ -75,8 +75,8 @@ class Losses:
         """For a file that is read once it is complete."""
         self._lose(
             "written anew",
-            f"{file.path!r} was written anew: it was read up to offset {which.offset} of {which.seen}, and the rest of "
-            f"what it was is gone. {self._no_birth_times(which)}Write new files under new names. With "
+            f"{file.path!r} was overwritten: it was read up to offset {which.offset} of {which.seen}, and the rest of "
+            f"its old content is gone. {self._no_birth_times(which)}Write new files under new names. With "
             f"failOnDataLoss=false reading goes on with the new content.",
         )
 

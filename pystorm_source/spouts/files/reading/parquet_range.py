@@ -92,7 +92,7 @@ class ParquetRange:
 
     def _lost(self, changed: str) -> WorldError:
         anew = (
-            f"{changed!r} was written anew before it was read: write new files under new names, or set "
+            f"{changed!r} was overwritten before it was read: write new files under new names, or set "
             "failOnDataLoss=false"
         )
         return lost_file(self._catalog, self._identity, anew if changed else "", "files")

@@ -165,7 +165,7 @@ class FileRange:
 
     def _lost(self, changed: str) -> WorldError:
         anew = (
-            f"{changed!r} was truncated or written anew before it was read. Let rotation rename files (logrotate: "
+            f"{changed!r} was truncated or overwritten before it was read. Let rotation rename files (logrotate: "
             "create instead of copytruncate), keep the copies for longer, or set failOnDataLoss=false"
         )
         return lost_file(self._catalog, self._identity, anew if changed else "", "rotated files")
