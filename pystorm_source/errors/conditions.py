@@ -96,13 +96,13 @@ class Condition(NamedTuple):
 CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_ERROR": Condition(
         "PystormError",
-        "Your own error class derives from `PystormError` or `UsageError` without a code.",
-        "Read the message. If the cause is outside, derive the class from `WorldError`.",
+        "Your own error class derives from `PystormError` or `UsageError`, and has no code.",
+        "Read the message. If another system causes the error, derive the class from `WorldError`.",
     ),
     "PYSTORM_INTERNAL_ERROR": Condition(
         "InternalError",
         "A bug in this package.",
-        "Report the whole message and the traceback.",
+        "Report the complete message and the traceback.",
     ),
     "PYSTORM_INVALID_ARGUMENT": Condition(
         "UsageError",
@@ -133,23 +133,23 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_OPTIONS_CONFLICT": Condition(
         "OptionError",
         "Two options exclude each other, or an option is only for `spark.read` or for Kafka's Java client.",
-        "Remove the option, or change the one that the message names (`docs/KAFKA.md`).",
+        "Remove or change the option that the message names (`docs/KAFKA.md`).",
     ),
     "PYSTORM_NOT_WRITABLE": Condition(
         "OptionError",
         "A file or folder that an option names cannot be written.",
-        "Name an existing folder where the process may write; for logs, on every worker.",
+        "Name an existing folder that the process may write to. Log folders must exist on every worker.",
     ),
     "PYSTORM_SPOUT_WITHOUT_OFFSETS": Condition(
         "OptionError",
         "A spout has no offsets, so Spark could not replay its tuples after a failed task.",
-        "Set `journal.path` or write a `PartitionedSpout`. If the spout is no `CursorSpout` or `QueueSpout`, "
-        "you can accept the loss: `delivery.guarantee=best-effort`.",
+        "Set `journal.path` or write a `PartitionedSpout`. Unless the spout is a `CursorSpout` or `QueueSpout`, "
+        "you can also accept lost tuples: `delivery.guarantee=best-effort`.",
     ),
     "PYSTORM_NAME_NOT_FOUND": Condition(
         "OptionError",
         "An option names a module, topology, class or function that does not exist.",
-        "Correct the name, install the module on driver and executors, or pass a notebook's class: "
+        "Correct the name, or install the module on driver and executors. In a notebook, pass the class: "
         "`read_stream(spark, Words)`.",
     ),
     "PYSTORM_IMPORT_FAILED": Condition(
@@ -171,7 +171,7 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_CODE_DIFFERS": Condition(
         "UsageError",
         "Driver and executor have different code of a topology, or different versions of pystorm-source.",
-        "Install the same version on both, and restart the application.",
+        "Install the same code and version on both, and restart the application.",
     ),
     "PYSTORM_COMPILED_FOR_ANOTHER_VERSION": Condition(
         "ImportError",
@@ -185,8 +185,7 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_INVALID_TOPOLOGY": Condition(
         "UsageError",
-        "The topology cannot run as declared: a grouping, the keys of a join, a stream, or what leaves the "
-        "topology is wrong.",
+        "The topology cannot run as declared: a grouping, the keys of a join, a stream, or the output is wrong.",
         "Change the declaration as the message says.",
     ),
     "PYSTORM_INVALID_COMPONENT": Condition(
@@ -208,13 +207,13 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_CONTRACT_BROKEN": Condition(
         "ContractBroken",
-        "`verify_spout` or `verify_bolt` found that a component breaks a law of the engine.",
-        "Change the component as the message says. The error's `law` names the law.",
+        "`verify_spout` or `verify_bolt` found that a component breaks a rule of the engine.",
+        "Change the component as the message says. The error's attribute `law` names the rule.",
     ),
     "PYSTORM_TOPOLOGY_DOES_NOT_END": Condition(
         "TopologyTimeoutError",
         "`run_topology` exceeded its `timeout`: a spout, a cycle or a call did not end.",
-        "Correct what the message names as running, or raise `timeout`.",
+        "Correct the component that the message names, or raise `timeout`.",
     ),
     "PYSTORM_SCHEMA_MISMATCH": Condition(
         "UsageError",
@@ -236,7 +235,7 @@ CONDITIONS: dict[Code, Condition] = {
         "CheckpointError",
         "An offset in the checkpoint was damaged or edited; or the checkpoint is an old copy, and the "
         "journal has deleted its next tuples.",
-        "Restore a newer copy, or use another `checkpointLocation` and another journal (`docs/TROUBLESHOOTING.md`).",
+        "Restore a newer copy, or use a new `checkpointLocation` and a new journal (`docs/TROUBLESHOOTING.md`).",
     ),
     "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
         "PystormError",
@@ -257,9 +256,9 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_PERMITS_UNREACHABLE": Condition(
         "WorldError",
-        "A task cannot reach the driver or the Redis that gives permits of `topology.rate.limit`.",
-        "Open the way with `feedback.host` and `feedback.port`, or set `topology.rate.limit.redis` or "
-        "`topology.rate.limit.tasks`.",
+        "A task cannot reach the driver or Redis that issues permits for `topology.rate.limit`.",
+        "Make the driver reachable with `feedback.host` and `feedback.port`, or set `topology.rate.limit.redis` "
+        "or `topology.rate.limit.tasks`.",
     ),
     "PYSTORM_DATA_LOST": Condition(
         "DataLossError",
@@ -282,22 +281,22 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_STORE_UNREACHABLE": Condition(
         "WorldError",
         "The database of a map state does not answer, or refuses a statement.",
-        "Check the database and its permissions, and start the query again, which repeats the micro-batch.",
+        "Check the database and its permissions. Then start the query again: it repeats the micro-batch.",
     ),
     "PYSTORM_EXTERNAL_FAILURE": Condition(
         "WorldError",
         "Your component raised `WorldError`, or a server refused the request of a ready-made spout.",
-        "Read the message. Another try may succeed.",
+        "Read the message. A retry may succeed.",
     ),
     "PYSTORM_NO_PROCESSES": Condition(
         "WorldError",
-        "The system gives a Spark task no memory, files or process numbers for a bolt's `processes=`.",
+        "A Spark task lacks memory, open files or process ids for a bolt's `processes=`.",
         "Raise the limit that the message names, or lower `processes` (`docs/PROCESSES.md`).",
     ),
     "PYSTORM_FILE_UNREADABLE": Condition(
         "WorldError",
         "A file or directory cannot be opened or unpacked, or is not mounted.",
-        "Mount it at the same path on every executor, allow reading, or repair or remove the file.",
+        "Mount the directory at the same path on every executor, allow reading, or repair or remove the file.",
     ),
     "PYSTORM_KAFKA_UNREACHABLE": Condition(
         "WorldError",
@@ -318,7 +317,7 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_TUPLE_FAILED": Condition(
         "TupleFailed",
-        "A component raised an exception, also in a call such as `initialize()`, or failed a tuple.",
+        "A component raised an exception, in `process()` or another method, or failed a tuple.",
         "Correct the component (its traceback is the cause), or allow retries and dead letters.",
     ),
     "PYSTORM_TUPLE_TIMED_OUT": Condition(
@@ -328,27 +327,26 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_SPOUT_UNAVAILABLE": Condition(
         "TupleFailed",
-        "For as long as `spout.unavailable.timeout`, a spout raised `RetryLater` or an exception that "
-        "`topology.retry.on` retries.",
-        "Restore the source and start the query again: with a checkpoint, it continues where it was. Or "
+        "A spout raised `RetryLater`, or exceptions that `topology.retry.on` retries, for `spout.unavailable.timeout`.",
+        "Restore the source and start the query again: with a checkpoint, the query continues where it was. Or "
         "raise the time-out.",
     ),
     "PYSTORM_NO_PROGRESS": Condition(
         "UsageError",
-        "The query neither reads nor counts anything with this package; or, on Spark 4.0 and 4.1, its record "
+        "The query has no source, sink or counted operator of this package; or, on Spark 4.0 and 4.1, its record "
         "is on another machine.",
         "Call `progress` on the driver's machine, for a query with `format('pystorm')` or with a counted "
         "operator: `apply(df, Topology, counts='name')`.",
     ),
     "PYSTORM_NO_STACKS": Condition(
         "UsageError",
-        "Tasks cannot be asked: the driver is another machine's or user's, no task has begun, the query has "
-        "ended, or `feedback=off` is set.",
+        "The tasks cannot answer: the driver runs on another machine or as another user, no task has begun, the "
+        "query has ended, or `feedback=off` is set.",
         "Run `pystorm-source ui --stacks` on the driver's machine as its user, while a micro-batch runs.",
     ),
     "PYSTORM_ROWS_RETURNED": Condition(
         "TypeError",
-        "A call returned rows and emitted nothing (on Spark, one warning per task), or did not await a "
+        "A call returned rows instead of emitting them (on Spark, one warning per task), or did not await a "
         "coroutine (on Spark, an error).",
         "Call `self.emit([...])` for each row. Await coroutines in an `AsyncBolt`.",
     ),
@@ -389,7 +387,7 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_INVALID_ANCHOR": Condition(
         "ValueError or TypeError",
-        "The anchors of an emit are no list of tuples, or what is acked or failed is no tuple.",
+        "The anchors of an emit are not a list of tuples, or a component acks or fails something other than a tuple.",
         "Call `emit(values, anchors=[tup])`, before you ack or fail the tuple.",
     ),
     "PYSTORM_ANCHOR_CLOSED": Condition(
@@ -406,8 +404,8 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_INVALID_DIRECT_TASK": Condition(
         "ValueError or TypeError",
         "An emit names a task on a stream that is not direct, names no task on a direct stream, or names "
-        "something else than a task id.",
-        "Declare `Stream(..., direct=True)` and emit with `direct_task=` an id of `context['task->component']`.",
+        "something other than a task id.",
+        "Declare `Stream(..., direct=True)`, and set `direct_task` to an id in `context['task->component']`.",
     ),
     "PYSTORM_VALUE_WITHOUT_HASH": Condition(
         "TypeError",
@@ -421,7 +419,7 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_TASK_IDS_UNKNOWN": Condition(
         "ValueError",
-        "An emit asks for task ids that are chosen later: behind a journal, or after earlier requests.",
+        "An emit asks for task ids that are not known yet: a journal or earlier requests delay the choice.",
         "Remove `need_task_ids`, `journal.path` or `topology.async.ordered=true`.",
     ),
     "PYSTORM_INVALID_RETURN_VALUE": Condition(

@@ -60,15 +60,16 @@ Look up the cause and the remedy of an error by its code. The code precedes the 
 OptionError: [PYSTORM_UNKNOWN_OPTION] unknown option 'maxOffsetPerTrigger': did you mean 'maxOffsetsPerTrigger'?
 ```
 
-The code is also the error's attribute `code`. Use it in programs and alerts: codes never change, but the words of
-messages can. The classes are in `pystorm_source.errors`. What `emit` raises has Python's own classes and shows no code;
-it has only the attribute.
+The error's attribute `code` has the code, too. Use codes in programs and alerts: codes never change, but messages can.
+The classes are in `pystorm_source.errors`. Errors of `emit` have Python's own classes; their code is only in the
+attribute.
 
-On Spark, an error arrives as text inside Spark's own exception. `print(explain(query))` prints it with code and remedy;
-`await_query(query)` does so when the query fails ([TROUBLESHOOTING.md](TROUBLESHOOTING.md#when-a-component-raises)).
+On Spark, an error arrives as text inside Spark's own exception. `print(explain(query))` prints this text with code and
+remedy; so does `await_query(query)` if the query fails
+([TROUBLESHOOTING.md](TROUBLESHOOTING.md#when-a-component-raises)).
 
-Below, each code has one of its messages. The code and the value after `Given:` are left out, and `...` stands for the
-rest of a long message. `/data` is a folder on your machine.
+Below, each code has an example of its messages, without the code and the wrong value. `...` replaces the rest of a long
+message. `/data` is a folder on your machine.
 """
 
 
