@@ -139,7 +139,7 @@ def markdown() -> str:
         "an error that names a remedy.",
         "",
         "Set the keys of a spout as options of the reader, in the config of the topology, or for one spout:",
-        "`FilesSpout.spec(config={...})`. More keys of each spout are among the [further keys](#further-keys).",
+        "`FilesSpout.spec(config={...})`. [Further keys](#further-keys) has more keys of spouts.",
         "An empty column *value* means a text without a default.",
         "",
     ]
@@ -189,8 +189,8 @@ def _without_effect() -> Iterator[str]:
     yield from (
         "## Keys of Storm without effect",
         "",
-        "These keys of a Storm configuration are ignored. `pystorm-source check` and the log of a starting query name",
-        "those that are set. `topology.lint.off=key-without-effect` silences that.",
+        "These keys of Storm are ignored. `pystorm-source check` and the log of a starting query name the keys",
+        "that are set. `topology.lint.off=key-without-effect` turns this off.",
         "",
         "| keys | instead |",
         "|---|---|",

@@ -31,13 +31,13 @@ _ReaderSchema = Annotated[
 _DescriptorFile = Annotated[
     str,
     Meta(
-        description="For protobuf without a registry, as from_protobuf: a file of protoc --descriptor_set_out "
+        description="For protobuf without a registry, as in from_protobuf: a file of protoc --descriptor_set_out "
         "--include_imports, at this path on the driver and every executor. Messages then have no prefix."
     ),
 ]
 _Message = Annotated[
     str,
-    Meta(description="The message in that file that each record is, by its full name: shop.Order."),
+    Meta(description="Full name of the records' message in that file, such as shop.Order."),
 ]
 
 _REGISTRY_DEFAULTS: dict[str, Any] = {"timeout": 10.0, "max.retries": 3, "retries.wait.ms": 500}

@@ -18,8 +18,8 @@ FILE_PATH = "_file_path"
 RescuedColumn = Annotated[
     str,
     Meta(
-        description="The last field, a string, which spec(rescued=...) adds: gets what does not fit the others, as "
-        "JSON. Empty: none."
+        description="Name of the last field, a string that spec(rescued=...) adds. It gets what the other fields "
+        "cannot hold, as JSON. Empty: none."
     ),
 ]
 """The option ``rescuedDataColumn``, as Auto Loader calls it."""

@@ -47,14 +47,14 @@ PROGRESSIVE = "org.apache.storm.policy.WaitStrategyProgressive"
 _ParkMicros = Annotated[int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of a wait.")]
 _Level1Count = Annotated[
     int,
-    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: number of first waits, which end at once."),
+    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: number of first waits. They end at once."),
 ]
 _Level2Count = Annotated[
     int,
     Meta(
         ge=0,
         le=1 << 31,
-        description="WaitStrategyProgressive: number of next, shortest waits; only spouts use it.",
+        description="WaitStrategyProgressive: number of next, shortest waits. Only spouts use it.",
     ),
 ]
 _Level3Millis = Annotated[
@@ -135,7 +135,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             ge=1,
             le=1 << 20,
             description="Groups of a StatefulBolt's keys, fixed by a checkpoint's first micro-batch. Too few: tasks "
-            "wait for the fullest. Too many: each costs a call.",
+            "wait for the fullest group. Too many: each group costs a call.",
         ),
     ] = msgspec.field(name="topology.state.buckets", default=64)
     receive_buffer_size: Annotated[
@@ -165,7 +165,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     acker_executors: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="0: no tuple is tracked: ack is called in the emit, fail never, and nothing times out. "
+            description="0: no tuple is tracked: emit calls ack, nothing calls fail, and nothing times out. "
             "Otherwise, tuples with an id are tracked."
         ),
     ] = msgspec.field(name="topology.acker.executors", default=None)
@@ -193,7 +193,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="topology.message.timeout.by.progress", default=False)
     max_spout_pending: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Most unfinished tuples of a spout's task. Unset: up to a million after the oldest."),
+        Meta(description="Most unfinished tuples of a spout's task. Unset: a million, counted from the oldest."),
     ] = msgspec.field(name="topology.max.spout.pending", default=None)
     producer_batch_dynamic: Annotated[
         bool,
@@ -281,7 +281,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     )
     bolt_wait_strategy: Annotated[
         str,
-        Meta(description="How a bolt waits at an empty queue. A tuple ends the wait, unless the class is yours."),
+        Meta(description="How a bolt waits at an empty queue. A tuple ends the wait, except with your own class."),
     ] = msgspec.field(name="topology.bolt.wait.strategy", default=PROGRESSIVE)
     bolt_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.bolt.wait.park.microsec", default=100)
     bolt_wait_level1_count: _Level1Count = msgspec.field(name="topology.bolt.wait.progressive.level1.count", default=1)
@@ -355,14 +355,14 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             description="Comma-separated limits: each call of process, process_batch or process_join takes a permit "
-            "of each. Set it with spec(limits=[…])."
+            "of each limit. Set it with spec(limits=[…])."
         ),
     ] = msgspec.field(name="topology.bolt.limits", default="")
     rate_limit_tasks: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 20)] | None,
         Meta(
-            description="Divides each limit among this many tasks: the most that run at a time. More tasks exceed "
-            "the limit. Sinks, batch reads, feedback=off and Spark Connect need this or "
+            description="Divides each limit among this many tasks. If more tasks run at a time, they exceed the "
+            "limit. Sinks, batch reads, feedback=off and Spark Connect need this or "
             "topology.rate.limit.redis."
         ),
     ] = msgspec.field(name="topology.rate.limit.tasks", default=None)
@@ -409,12 +409,12 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             description="Function as module:function that sets the provider of spans, called once in each Python "
-            "process before its first span. Empty: the process has one."
+            "process before its first span. Empty: the process has one already."
         ),
     ] = msgspec.field(name="trace.setup", default="")
     environment: Annotated[
         str,
-        Meta(description="Entry to use of each `par` that is a dict."),
+        Meta(description="Key of the entry to use if `par` is a dict."),
     ] = msgspec.field(name="topology.environment", default="")
     spouts_independent: Annotated[
         bool,

@@ -125,7 +125,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     )
     feedback: Annotated[
         Literal["auto", "off"],
-        Meta(description="off: tasks do not report to the driver, and only limits bound micro-batches."),
+        Meta(description="off: tasks do not report to the driver, and only fixed limits bound micro-batches."),
     ] = "auto"
     feedback_host: Annotated[
         str,

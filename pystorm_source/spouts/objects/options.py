@@ -51,7 +51,7 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
         Literal["auto", "true", "false"],
         Meta(
             description="true: lists only names after the greatest known one, so it never reads new objects with "
-            "smaller names. false: lists all names. auto: lists later names at once, all now and then."
+            "smaller names. false: lists all names. auto: lists greater names at once, all names now and then."
         ),
     ] = msgspec.field(name="objects.incremental", default="auto")
     overwritten: Annotated[

@@ -29,8 +29,8 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     dsn: Annotated[
         str,
         Meta(
-            description="postgresql://user:password@host/db or host=… dbname=…. postgres.host, PGHOST and the like "
-            "fill gaps."
+            description="postgresql://user:password@host/db or host=… dbname=…. postgres.host, PGHOST and others "
+            "supply missing parts."
         ),
     ] = msgspec.field(name="postgres.dsn", default="")
     host: Annotated[str | None, Meta(description="Name or address of the server.")] = msgspec.field(
@@ -70,7 +70,7 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     )
     snapshot: Annotated[
         bool,
-        Meta(description="Whether a slot created here first gives its tables' existing rows."),
+        Meta(description="Whether a slot that the spout creates first delivers existing rows."),
     ] = msgspec.field(name="postgres.snapshot", default=True)
     key: Annotated[
         str,
