@@ -63,6 +63,11 @@ class EventConnection:
     def is_open(self) -> bool:
         return self._answer is not None
 
+    @property
+    def is_amid(self) -> bool:
+        """Whether half an event has come."""
+        return self.is_open and self._parser.is_amid
+
     def connect(self, last_id: str) -> bool:
         """Asks for events behind that id; "": as the server likes. False: the server has no more (204)."""
         self.close()

@@ -46,6 +46,11 @@ class EventParser:
         """Bytes and characters of the event that is not complete."""
         return len(self._rest) + sum(map(len, self._data))
 
+    @property
+    def is_amid(self) -> bool:
+        """Whether an event has begun that is not complete."""
+        return bool(self._data) or (len(self._rest) > 0 and not self._rest.startswith(b":"))
+
     def _take(self, line: str, events: list[Event]) -> None:
         if not line:
             if self._data:

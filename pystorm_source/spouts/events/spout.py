@@ -113,7 +113,8 @@ class EventStreamSpout(CursorSpout):
             trouble, self._trouble = self._trouble, None
             raise trouble
         events = [self._inbox.popleft() for _ in range(min(limit, len(self._inbox)))]
-        self._pystorm_has_more = bool(self._inbox)
+        # Only a silent stream has no more: availableNow must not end in the middle of what the server sends.
+        self._pystorm_has_more = bool(events) or self._connection.is_amid
         if events:
             self._warn_without_ids(events)
             self._at = {"id": events[-1].id, "count": cursor["count"] + len(events)}

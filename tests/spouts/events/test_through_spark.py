@@ -122,6 +122,18 @@ def test_available_now_reads_what_there_is_and_ends(server, tmp_path):
     assert ids(checkpoint) == list(range(1, 24))
 
 
+def test_available_now_reads_on_while_the_server_sends(server, tmp_path):
+    """Slowly, over several micro-batches."""
+    server.fill(40)
+    server.pause = 0.0005
+    checkpoint = Checkpoint()
+    run = Run(options(server, tmp_path, maxOffsetsPerTrigger=1000), checkpoint, available_now=True)
+    run.drain()
+    run.reader.stop()
+    assert ids(checkpoint) == list(range(1, 41))
+    assert len(checkpoint.rows) > 2
+
+
 def test_a_query_begins_behind_the_id_that_it_is_given(server, tmp_path):
     server.fill(9)
     checkpoint = Checkpoint()
