@@ -1,7 +1,8 @@
 """One page of a ``CursorSpout``: what ``read`` has returned, checked."""
 
+import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pystorm_source.errors import TopologyError, given
@@ -28,8 +29,9 @@ def page_of(spout: Any, partition: str, cursor: Any, before: int | None) -> Page
     """
     spout.partition = partition
     spout._pystorm_has_more = None
-    answer: Any = spout.read(cursor, spout.page_rows)
-    if not isinstance(answer, tuple) or len(answer) != 2:
+    # A copy: a cursor that read() alters before it raises would pass over the rows of that page.
+    answer: Any = spout.read(copy.deepcopy(cursor), spout.page_rows)
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Iterable):
         raise wrong(spout, "read() returns its rows and the cursor behind them", answer)
     rows, following = list(answer[0]), as_json(spout, answer[1], "read")
     if rows and following == cursor and not spout.remembered:
@@ -53,8 +55,9 @@ def first_cursor_of(spout: Any, partition: str) -> Any:
 def partitions_of(spout: Any) -> Sequence[str]:
     """Raises TopologyError if they are no names."""
     found: Any = spout.partitions()
-    names = [] if isinstance(found, str) else list(found)
-    if isinstance(found, str) or not all(isinstance(name, str) for name in names):
+    is_list = isinstance(found, Iterable) and not isinstance(found, str)
+    names = list(found) if is_list else []
+    if not is_list or not all(isinstance(name, str) for name in names):
         raise wrong(spout, "partitions() returns a list of names", found)
     return names
 

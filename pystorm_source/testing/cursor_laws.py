@@ -1,5 +1,6 @@
 """The laws of every CursorSpout, each with its remedy and its check."""
 
+import copy
 import json
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -82,7 +83,7 @@ class CursorTrial(PolledTrial):
     def _page(self, spout: Any, name: str, cursor: Any, before: int | None, seen: set[bytes]) -> Page:
         place = f"partition {name!r}, cursor {given(cursor)}"
         spout._pystorm_has_more = None
-        answer = spout.read(cursor, spout.page_rows)
+        answer = spout.read(copy.deepcopy(cursor), spout.page_rows)
         if not isinstance(answer, tuple) or len(answer) != 2:
             self.broken(place, "read() to return its rows and the cursor behind them", given(answer))
         rows, behind = list(answer[0]), self._json(place, answer[1], "read")
