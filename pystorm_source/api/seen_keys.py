@@ -57,5 +57,10 @@ class SeenKeys:
 
 
 def digest_of(key: Any) -> bytes:
-    """The digest of a value, or values, of Python's own types. Raises TypeError for others."""
-    return hashlib.blake2b(msgspec.msgpack.encode(key), digest_size=DIGEST_BYTES).digest()
+    """The digest of a value, or values, of Python's own types. Equal mappings whose keys are text, and equal sets, have
+    the same one, whatever their order. Raises TypeError for other types."""
+    try:
+        data = msgspec.msgpack.encode(key, order="deterministic")
+    except TypeError:  # a mapping whose keys are no text
+        data = msgspec.msgpack.encode(key)
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
