@@ -245,7 +245,7 @@ class _Messages(PolledRows):
             self._extended = self._now()  # the leases that begin now are the oldest
         # A call counts whole or not at all: what a generator raises comes before the first emit.
         try:
-            found = [self._checked(each) for each in spout.receive(spout.receive_count)]
+            found = self._checked(spout.receive(spout.receive_count))
         except Exception:
             if not spout.exit_on_exception:  # it is asked again, and not at once
                 self._due = self._now() + self._poll_seconds
@@ -254,8 +254,8 @@ class _Messages(PolledRows):
         if self._is_empty and not self._ends:
             self._due = self._now() + self._poll_seconds
         rows = []
-        for id, row in found:
-            digest = digest_of(spout.message_key(id))
+        digests = [digest_of(spout.message_key(id)) for id, _ in found]  # all of them before one counts as received
+        for (id, row), digest in zip(found, digests, strict=True):
             if digest in self._held:
                 self._held[digest] = id  # delivered again: from now on this one counts
             elif self._seen.add(digest):
@@ -267,11 +267,13 @@ class _Messages(PolledRows):
         self._emit(rows)
         self._settle()
 
-    def _checked(self, message: Any) -> tuple[Any, Any]:
-        if not isinstance(message, tuple) or len(message) != 2:
-            raise TopologyError(
-                f"{type(self._spout).__name__}: receive() returns messages as tuples of an id and a row. "
-                f"Given: {given(message)}",
-                code="PYSTORM_INVALID_COMPONENT",
-            )
-        return message
+    def _checked(self, answer: Any) -> list[tuple[Any, Any]]:
+        messages = list(answer) if isinstance(answer, Iterable) else [answer]
+        for each in messages:
+            if not isinstance(each, tuple) or len(each) != 2:
+                raise TopologyError(
+                    f"{type(self._spout).__name__}: receive() returns a list of messages, each a tuple of an id and a "
+                    f"row; an empty list if there are none. Given: {given(each)}",
+                    code="PYSTORM_INVALID_COMPONENT",
+                )
+        return messages
