@@ -107,6 +107,7 @@ class ReplayedCursors(PartitionedSpout):
         self._now = spout.clock.monotonic
         self._firsts: dict[str, Any] = {}  # partition → its first cursor, which may be the time of the first look
         self._ahead: dict[str, tuple[int, str, Segment]] = {}  # the number and end that it follows
+        self._passed: dict[str, tuple[str, Any]] = {}  # the end of a segment, and the cursor behind empty pages after it
         self._names: list[str] = []
         self._names_due = self._now()
         self._due: dict[str, float] = {}
@@ -165,6 +166,8 @@ class ReplayedCursors(PartitionedSpout):
         number, end = (-1, "") if last is None else (last.number, last.end)
         segment = self._ahead[name][2] if name in self._ahead else Segment(name, number + 1, (), (), end, 0)
         cursor = json.loads(segment.end) if segment.end else self._first(name)
+        if name in self._passed and self._passed[name][0] == segment.end:
+            cursor = self._passed[name][1]
         before = None
         while not self._is_enough(name, segment, until):
             page = page_of(self._spout, name, cursor, before)
@@ -172,6 +175,9 @@ class ReplayedCursors(PartitionedSpout):
             if page.rows:
                 segment = segment.then(_text(cursor), before, _text(page.following))
                 self._ahead[name] = number, end, segment
+                self._passed.pop(name, None)
+            else:
+                self._passed[name] = segment.end, page.following
             cursor = page.following
             self._due[name] = self._now() + (0.0 if page.goes_on else self._poll_seconds)
             if not page.goes_on:
@@ -224,11 +230,23 @@ class ReplayedCursors(PartitionedSpout):
             return False
         page = page_of(self._spout, self._segment.partition, self._cursor, None)
         if not page.rows and (page.following == self._cursor or not page.goes_on):
-            return self._lose()
+            return self._pass_over()
         self._cursor = page.following
         rows: Iterable[Any] = page.rows[self._skips : self._skips + self._end - self._offset]
         self._skips = max(0, self._skips - len(page.rows))
         self._rows = iter(rows)
+        return None
+
+    def _pass_over(self) -> Any:
+        """Goes on at the segment's next page, which may lie behind empty ones."""
+        begins = self._segment.begins
+        number = bisect_left(begins, self._offset)
+        if number == len(begins) or begins[number] != self._offset:
+            return self._lose()
+        cursor = json.loads(self._segment.cursors[number])
+        if cursor == self._cursor:
+            return self._lose()
+        self._cursor, self._skips = cursor, 0
         return None
 
     def _lose(self) -> bool:

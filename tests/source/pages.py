@@ -103,6 +103,22 @@ class Replayable(Topology):
     rows = ReplayableSpout.spec()
 
 
+class SparseSpout(CursorSpout):
+    """Rows 0, 4 and 5, and an empty page in each other place."""
+
+    outputs = ["id long", "text string"]
+    page_rows = 1
+    replayable = True
+
+    def read(self, cursor, limit):
+        at = cursor or 0
+        return [(at, str(at))] if at in (0, 4, 5) else [], min(at + 1, 6)
+
+
+class Sparse(Topology):
+    rows = SparseSpout.spec()
+
+
 class Rows(Topology):
     rows = PageSpout.spec()
 

@@ -11,7 +11,7 @@ from pystorm_source.errors import CheckpointError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
 from testbed.uncontrolled import UNCONTROLLED
 from tests.source.journal_world import unfinished
-from tests.source.pages import PageSpout, pages
+from tests.source.pages import PageSpout, SparseSpout, pages
 from tests.source.spark_calls import Checkpoint, Run
 from tests.source.test_cursor_spouts import ids
 
@@ -103,6 +103,24 @@ def test_a_new_process_goes_on_wherever_the_old_one_was(server):
         assert run.trigger()
         run.reader.stop()
     assert ids(checkpoint) == list(range(1, 41))
+
+
+def test_empty_pages_are_passed_over(server):
+    checkpoint = Checkpoint()
+    run = Run(options(server, "Sparse", spout__poll__seconds=0.01), checkpoint)
+    until(run, checkpoint, 3)
+    assert ids(checkpoint) == [0, 4, 5]
+
+
+def test_a_task_passes_over_the_empty_pages_of_a_segment():
+    segment = Segment("", 0, (), (), "", 0).then("null", 1, "1").then("4", 1, "5").then("5", 1, "6")
+    spout, found = ReplayedCursors(SparseSpout), []
+    spout._start({}, {})
+    spout.emit = lambda values, offset: found.append((values[0], offset))
+    spout.open(segment.name, 0, 3)
+    while spout.next_tuple() is not False:
+        pass
+    assert found == [(0, 0), (4, 1), (5, 2)]
 
 
 def test_available_now_reads_all_there_is_and_ends(server):
