@@ -15,7 +15,6 @@ has only sweeps.
 What is found is known when it is handed over, not before: an error at a later page must not lose it.
 """
 
-import fnmatch
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -44,6 +43,7 @@ class Listing:
     def __init__(self, store: Any, options: ObjectsOptions, clock: Clock):
         self._store = store
         self._options = options
+        self._glob = options.glob_pattern
         self._clock = clock
         self._all = _Sweep(clock)
         self._folder = _Sweep(clock)
@@ -114,7 +114,7 @@ class Listing:
             hidden = path[0] in "._" or "/." in path or "/_" in path
             if hidden or not meta["size"] or (folder and not options.recursive):
                 continue
-            if options.glob and not fnmatch.fnmatchcase(name, options.glob):
+            if self._glob is not None and not self._glob.fullmatch(name):
                 continue
             modified = round((meta["last_modified"] - _EPOCH).total_seconds() * 1_000_000)
             if oldest is None or modified >= oldest:

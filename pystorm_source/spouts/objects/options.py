@@ -1,5 +1,6 @@
 """Options of ObjectsSpout."""
 
+import fnmatch
 import os
 import re
 from typing import Annotated, Any, Literal
@@ -105,6 +106,13 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
         return round(parse_duration("objects.max.age", self.max_age) * 1_000_000) if self.max_age else None
 
     @property
+    def glob_pattern(self) -> re.Pattern[str] | None:
+        """None: all names. As in Spark, ``{a,b}`` is either, and ``[^a]`` any character but that one."""
+        if not self.glob:
+            return None
+        return re.compile("|".join(fnmatch.translate(each.replace("[^", "[!")) for each in _without_braces(self.glob)))
+
+    @property
     def is_local(self) -> bool:
         """Whether the prefix is a folder of this machine's."""
         return is_local(self.path)
@@ -115,6 +123,15 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
             return {}
         same = url.partition("://")[0].lower()[:2] == self.path.partition("://")[0].lower()[:2]
         return {"config": dict(self.config or {}) if same else {}, "client_options": _typed(self.client or {})}
+
+
+def _without_braces(glob: str) -> list[str]:
+    """The patterns that a pattern with ``{a,b}`` stands for."""
+    found = re.search(r"\{([^{}]*)\}", glob)
+    if found is None:
+        return [glob]
+    begin, end = found.span()
+    return [each for part in found[1].split(",") for each in _without_braces(glob[:begin] + part + glob[end:])]
 
 
 def is_local(url: str) -> bool:

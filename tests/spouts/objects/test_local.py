@@ -98,6 +98,24 @@ def test_each_format_gives_its_rows(lake):
     assert rows_of(driven(Folder(Path(lake.path, "lines")), ["line string"], "lines")) == [("one",), ("two",)]
 
 
+@pytest.mark.parametrize(
+    ("glob", "names"),
+    [
+        ("*.{json,ndjson}", ["a.json", "b.ndjson"]),
+        ("{a,b{1,2}}.*", ["a.json", "b1.txt"]),
+        ("[^a]*", ["b.ndjson", "b1.txt", "{c}.txt"]),
+        ("[!a]*", ["b.ndjson", "b1.txt", "{c}.txt"]),
+        ("{c*", ["{c}.txt"]),
+        ("?.*json", ["a.json", "b.ndjson"]),
+    ],
+)
+def test_a_glob_means_what_it_means_to_spark(lake, glob, names):
+    have = ["a.json", "b.ndjson", "b1.txt", "{c}.txt"]
+    for n, name in enumerate(have):
+        lake.put(name, ndjson([n]))
+    assert rows_of(driven(lake, pathGlobFilter=glob)) == [(have.index(name),) for name in names]
+
+
 @pytest.mark.parametrize("format", ["parquet", "ndjson", "csv"])
 def test_a_large_object_is_read_by_parts(lake, format, monkeypatch):
     monkeypatch.setattr(segment, "PART", 1000)
