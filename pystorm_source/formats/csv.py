@@ -184,8 +184,8 @@ class Csv(LineFormat):
         lacking = [field for field in needed if field not in columns]
         if lacking:
             raise SchemaError(
-                f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields, or set "
-                f"files.header=false to take columns by position. Given: {columns!r}",
+                f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields; of files without a "
+                f"header, files.header=false takes columns by position. Given: {columns!r}",
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
         return columns

@@ -166,6 +166,12 @@ class HttpOptions(Options, frozen=True, kw_only=True):
                 f"Given: {chosen!r}",
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
+        if chosen and any(key.lower() == "authorization" for key in self.auth_headers or ()):
+            raise OptionError(
+                f"options {chosen[0]!r} and 'http.auth.header.authorization' both set the header Authorization: set "
+                "one of them. Given: both",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
         needed = {
             "http.user": (self.user, self.password),
             "http.oauth.url": (self.oauth_url, self.oauth_client, self.oauth_secret),
@@ -230,6 +236,12 @@ def options_of(spout: Any, conf: Mapping[str, Any]) -> HttpOptions:
     if options.paging == "cursor" and options.body_format != "json":
         raise OptionError(
             "http.paging=cursor finds the next page in a JSON document: take another paging, or http.format=json. "
+            f"Given: http.format={options.body_format}",
+            code="PYSTORM_OPTIONS_CONFLICT",
+        )
+    if options.body_format != "json" and (options.rows_at or options.more_at):
+        raise OptionError(
+            "options 'http.rows' and 'http.more' are paths in a JSON document: take http.format=json, or unset them. "
             f"Given: http.format={options.body_format}",
             code="PYSTORM_OPTIONS_CONFLICT",
         )
