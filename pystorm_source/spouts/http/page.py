@@ -3,6 +3,7 @@
 import csv
 import io
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from pystorm_source.options.http_address import shown_address
 from pystorm_source.spouts.http.options import HttpOptions
 
 ABSENT = object()
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
 
 
 class Page(NamedTuple):
@@ -71,6 +73,8 @@ class Reader:
     def page(self, address: str, headers: Mapping[str, str], body: bytes) -> Page:
         """Raises ValueError for a body that is broken, SchemaError for one without the rows."""
         self._address = address
+        if self._options.body_format == "csv":
+            body = _as_utf8(body, headers.get("Content-Type") or "")
         body = body.removeprefix(b"\xef\xbb\xbf")
         if not body.strip():
             return Page(address, headers, None, ())
@@ -83,7 +87,7 @@ class Reader:
                 msgspec.json.decode(lines[-1])  # it may be cut off
             return Page(address, headers, None, lines)
         self._header = lines[0]
-        self._format.begin(shown_address(address), lines[0])
+        self._format.begin(shown_address(address).strip("'\""), lines[0])  # its errors quote it
         return Page(address, headers, None, lines[1:])
 
     def record(self, row: Any) -> Any:
@@ -92,7 +96,7 @@ class Reader:
             return row
         if self._options.body_format == "ndjson":
             return msgspec.json.decode(row)
-        return next(csv.DictReader(io.StringIO((self._header + b"\n" + row).decode())))
+        return next(csv.DictReader(io.StringIO((self._header + b"\n" + row).decode("utf-8", "replace"))))
 
     def values(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """The fields of rows of the last page, typed. Raises SchemaError for a row that does not fit them."""
@@ -132,3 +136,16 @@ class Reader:
             )
         self._log.error("%s; it is left out. Given: %s", text, given(lost.line))
         return False
+
+
+def _as_utf8(body: bytes, kind: str) -> bytes:
+    """A text that is not UTF-8 is in the charset that its Content-Type names; as it is, if that does not fit either."""
+    named = _CHARSET.search(kind)
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        try:
+            return body if named is None else body.decode(named[1]).encode()
+        except (LookupError, UnicodeError):
+            pass
+    return body

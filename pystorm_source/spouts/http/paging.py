@@ -5,8 +5,10 @@ number of its rows that were given already, ``{"at": page, "rows": 17}``; its ot
 """
 
 import datetime
+import math
 import re
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
@@ -14,6 +16,7 @@ from pystorm_source.errors import SchemaError, given
 from pystorm_source.spouts.http.options import HttpOptions
 from pystorm_source.spouts.http.page import ABSENT, Page, at
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _LINK = re.compile(r"<([^>]*)>([^<]*)")
 _IS_NEXT = re.compile(r""";\s*rel\s*=\s*(?:next(?=[\s;,]|$)|"(?:[^"]*\s)?next(?:\s[^"]*)?")""", re.IGNORECASE)
 
@@ -46,8 +49,11 @@ class Paging:
         found = urlsplit(self._options.url.replace("{partition}", quote(partition, safe="")))
         own = {self._options.limit_parameter: limit, self._name: place}
         own = {name: value for name, value in own.items() if name and value is not None}
-        query = [pair for pair in parse_qsl(found.query, keep_blank_values=True) if pair[0] not in own]
-        return found._replace(query=urlencode([*query, *own.items()]), fragment="").geturl()
+        pairs = parse_qsl(found.query, keep_blank_values=True, errors="surrogateescape")  # bytes need not be UTF-8
+        query = [pair for pair in pairs if pair[0] not in own]
+        return found._replace(
+            query=urlencode([*query, *own.items()], errors="surrogateescape"), fragment=""
+        ).geturl()
 
     def place(self, partition: str, cursor: Any) -> Any:
         """The value of the parameter, or an address; None: neither is sent."""
@@ -90,7 +96,15 @@ class ByToken(Paging):
                 f"of a token or an address. Given: {given(found)}",
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
-        return found
+        return urljoin(page.address, found) if isinstance(found, str) and _is_relative(found, page.address) else found
+
+
+def _is_relative(text: str, address: str) -> bool:
+    """Whether it is an address without its host, not a token, which may begin with a slash, too."""
+    if text.startswith("/"):
+        folder = f"/{urlsplit(address).path[1:].partition('/')[0]}"
+        return "?" in text or (len(folder) > 1 and f"{text}/".startswith(f"{folder}/"))
+    return text.startswith("?") and "=" in text
 
 
 class ByLink(Paging):
@@ -195,12 +209,14 @@ PAGINGS: dict[str, type[Paging]] = {
 def moment(value: Any) -> float:
     """A number, or a time of ISO 8601 in seconds since 1970. Raises SchemaError."""
     try:
-        return float(value)
-    except ValueError:
+        number = float(value)
+        if math.isfinite(number):
+            return number
+    except (ValueError, OverflowError):
         pass
     try:
         found = datetime.datetime.fromisoformat(value)
-    except ValueError:
+    except (ValueError, TypeError):
         raise SchemaError(
             "http.overlap goes back from a number or a time of ISO 8601: let http.next name such a field. "
             f"Given: {given(value)}",
@@ -213,9 +229,19 @@ def back(value: Any, overlap: float) -> Any:
     """A number or a time that lies so much before another one, in its form."""
     if not isinstance(value, str):
         return value - overlap if isinstance(value, float) or overlap % 1 else value - int(overlap)
+    moment(value)  # raises for what is neither a number nor a time
     try:
         return str(back(int(value), overlap))
     except ValueError:
-        moment(value)  # raises for what is no time, either
-    earlier = datetime.datetime.fromisoformat(value) - datetime.timedelta(seconds=overlap)
+        pass
+    try:
+        return f"{Decimal(value) - Decimal(repr(overlap)).normalize():f}"
+    except InvalidOperation:
+        pass
+    try:
+        earlier = datetime.datetime.fromisoformat(value) - datetime.timedelta(seconds=overlap)
+    except OverflowError:  # before the year 1
+        return value
+    if _DATE.fullmatch(value):
+        return earlier.date().isoformat()  # the day begins earlier still
     return earlier.isoformat().replace("+00:00", "Z") if value.endswith("Z") else earlier.isoformat()
