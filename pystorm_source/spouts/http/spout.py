@@ -1,10 +1,14 @@
 """The spout of paged HTTP APIs."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
+import msgspec
+
 from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.cursor_page import is_full
 from pystorm_source.api.cursor_spout import CursorSpout
 from pystorm_source.api.cursor_spout import Page as Rows
 from pystorm_source.api.spec_config import spec_config
@@ -142,7 +146,10 @@ class HttpSpout(CursorSpout):
         self._paging = PAGINGS[options.paging](options, self._reader.record)
         self._client = HttpClient(options, self.component_name or type(self).__name__, self.clock, log)
         self._unchanged: dict[str, tuple[str, Any, dict[str, str]]] = {}
-        self._begun: set[str] = set()  # partitions that were read
+        self._news: dict[str, int] = {}  # partition → new rows of its last page, with those that are left out
+        self._last: dict[str, tuple[str, bytes]] = {}  # partition → address and digest of the last page with new rows
+        self._says_more = False  # the field ``http.more`` of the last page
+        self._has_warned = False
 
     def partitions(self) -> Sequence[str]:
         """Returns ``http.partitions``; one partition without a name if the option is empty."""
@@ -161,9 +168,18 @@ class HttpSpout(CursorSpout):
         rows: list[Any] = []
         for _ in range(MOST_EMPTY):
             rows, cursor = self._read_page(cursor, limit)
-            if rows or not self._pystorm_has_more:
+            if self._news.get(self.partition) or not self._pystorm_has_more:
                 return rows, cursor
-        self._pystorm_has_more = False
+        self._pystorm_has_more = self._says_more
+        if not self._has_warned and not self._says_more:
+            self._has_warned = True
+            self._any_logger().warning(
+                "%s: %d pages in a row had no new rows, and each named another one: the spout goes on after "
+                "`poll_seconds`, but a query with availableNow ends. If the service says whether there are more rows, "
+                "set http.more",
+                self.component_name,
+                MOST_EMPTY,
+            )
         return rows, cursor
 
     def address(self, cursor: Any, limit: int) -> str:
@@ -199,6 +215,7 @@ class HttpSpout(CursorSpout):
         address = self.address(cursor, limit)
         page, validators = self._page(address, cursor)
         if page is None:  # as it was
+            self._news[self.partition] = 0
             self._pystorm_has_more = False
             return [], cursor
         step = self.following(cursor, page, limit)
@@ -207,12 +224,48 @@ class HttpSpout(CursorSpout):
         if validators and step.cursor == cursor and not self.remembered:
             self._unchanged[self.partition] = (address, cursor, validators)
         self._refuse_secrets(step.cursor)
-        # If only its size can tell whether more follows, earlier pages say what is full; for the first page, any row
-        # counts as more.
-        is_first = self.partition not in self._begun
-        self._begun.add(self.partition)
-        self._pystorm_has_more = bool(page.rows) if step.goes_on is None and is_first else step.goes_on
-        return self._reader.values(page.rows[step.begin :]), step.cursor
+        new = page.rows[step.begin :]
+        before = self._news.get(self.partition)
+        self._news[self.partition] = len(new)
+        self._says_more = self._paging.says_more(page) is True
+        goes_on = step.goes_on
+        if goes_on is None:
+            # Only its size can tell whether more follows. Earlier pages say what is full; for the first page, any row
+            # counts as more. Rows that are left out count, too.
+            goes_on = bool(page.rows) if before is None else is_full(len(new), limit, before) and step.cursor != cursor
+        self._pystorm_has_more = goes_on
+        self._warn_of(address, new, limit)
+        return self._reader.values(new), step.cursor
+
+    def _warn_of(self, address: str, new: Sequence[Any], limit: int) -> None:
+        """What no error tells: pages that lack rows, or have the rows of others."""
+        options = self._options
+        if self._has_warned or not new:
+            return
+        if options.paging == "none" and options.limit_parameter and len(new) == limit:
+            self._has_warned = True
+            self._any_logger().warning(
+                "%s: %s has as many rows as were asked for, %d: if there are more, they are never read. Set another "
+                'http.paging, or http.limit.parameter="" if the service gives all rows at once',
+                self.component_name,
+                shown_address(address),
+                limit,
+            )
+        if options.paging not in ("cursor", "offset", "page"):
+            return
+        last = self._last.get(self.partition, ("", b""))
+        digest = blake2b(msgspec.json.encode(new), digest_size=8).digest()
+        self._last[self.partition] = address, digest
+        if address != last[0] and digest == last[1]:
+            self._has_warned = True
+            self._any_logger().warning(
+                "%s: two pages of %s have the same %d rows: if the service does not know the parameter %r, rows come "
+                "again and again. Set http.parameter, or another http.paging",
+                self.component_name,
+                shown_address(address),
+                len(new),
+                options.parameter or options.paging,
+            )
 
     def _page(self, address: str, cursor: Any) -> tuple[Page | None, dict[str, str]]:
         """The page, and what to say to be told that it is as it was; None for it if the service says so."""

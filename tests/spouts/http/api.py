@@ -83,7 +83,7 @@ class PageAnswers(Answers):
         _, paging, *rest = found.path.split("/")
         partition = rest[0] if rest else ""
         status, answer, headers = getattr(self, f"by_{paging}")(server.rows.get(partition, []), query)
-        tag = f'"{hash(json.dumps([answer if not isinstance(answer, bytes) else answer.decode(), headers]))}"'
+        tag = f'"{hash(json.dumps([answer if not isinstance(answer, bytes) else repr(answer), headers]))}"'
         if server.etags:
             headers = {**headers, "ETag": tag}
             if self.headers.get("If-None-Match") == tag:

@@ -9,9 +9,10 @@ import pytest
 from pystorm_source import Topology
 from pystorm_source.errors import OptionError, SchemaError, TupleFailed
 from pystorm_source.spouts import HttpSpout
+from pystorm_source.spouts.http.paging import back
 from pystorm_source.testing import run_topology, verify_spout
 from tests.source.spark_calls import Checkpoint, Run
-from tests.spouts.http.api import PAGINGS, Desk, Enduring, Rescuing, Rows, api, options
+from tests.spouts.http.api import PAGINGS, Desk, Enduring, PageAnswers, Rescuing, Rows, api, options
 
 
 @pytest.fixture
@@ -194,6 +195,9 @@ def test_a_page_that_is_as_it_was_is_not_sent_again(server, tmp_path, paging):
         ({"http.paging": "page", "http.first": "one"}, "is a whole number"),
         ({"http.token": "a", "http.user": "b", "http.password": "c"}, "set one of them"),
         ({"http.user": "b"}, "needs http.password"),
+        ({"http.token": "a", "http.auth.header.Authorization": "b"}, "both set the header Authorization"),
+        ({"http.format": "csv", "http.rows": "data"}, "are paths in a JSON document"),
+        ({"http.format": "ndjson", "http.more": "more"}, "are paths in a JSON document"),
         ({"http.paging": "cursor", "http.next": "id", "http.format": "csv"}, "take another paging"),
     ],
 )
@@ -258,3 +262,121 @@ def test_a_further_value_of_a_row_without_names_is_no_field(server, rescued, res
         rows = HttpSpout.spec(fields=["_c2 int", "b int"], rescued=rescued)
 
     assert run_topology(Positions, config=options(server, "none")).rows("rows") == [(1, 2, *rest)]
+
+
+@pytest.mark.parametrize("paging", PAGINGS)
+def test_available_now_reads_on_behind_rows_that_are_left_out(server, tmp_path, paging):
+    """A page of which a row is left out is still full."""
+    server.fill(60)
+    for row in (*server.rows[""][12:24], server.rows[""][30]):
+        row["text"] = 5
+        row["id"] = row["id"] if PAGINGS[paging].get("http.next") == "id" else "bad"
+    checkpoint, found = Checkpoint(), journaled(server, tmp_path, paging, "Enduring", spout__poll__seconds=5)
+    run = Run(found, checkpoint, available_now=True)
+    run.drain()
+    run.reader.stop()
+    expected = [n for n in range(1, 61) if n not in (*range(13, 25), 31)]
+    assert ids(checkpoint) == expected
+
+
+@pytest.mark.parametrize("more", ["has_more", ""])
+def test_available_now_reads_on_behind_empty_pages_if_the_service_says_so(server, tmp_path, monkeypatch, more, caplog):
+    """Of a service that filters its pages: row 1, and row 40 behind 38 empty ones."""
+
+    def by_token(handler, rows, query):
+        at = int(query.get("cursor", 1))
+        items = [{"id": at}] if at in (1, 40) else []
+        return 200, {"items": items, "@odata.next": at + 1 if at < 40 else None, "has_more": at < 40}, {}
+
+    monkeypatch.setattr(PageAnswers, "by_token", by_token)
+    checkpoint = Checkpoint()
+    run = Run(journaled(server, tmp_path, "token", http__more=more), checkpoint, available_now=True)
+    run.drain()
+    run.reader.stop()
+    assert ids(checkpoint) == ([1, 40] if more else [1])
+    assert ("10 pages in a row had no new rows" in caplog.text) == (not more)
+
+
+@pytest.mark.parametrize("following", ["/token/a?cursor={}", "?cursor={}", "/token?cursor={}"])
+def test_an_address_without_a_host_is_the_next_page(server, monkeypatch, following):
+    server.fill(30)
+    server.rows["a"] = server.rows[""]
+    answer = PageAnswers.by_token
+
+    def by_token(handler, rows, query):
+        status, page, headers = answer(handler, rows, query)
+        page["@odata.next"] = following.format(page["@odata.next"])
+        return status, page, headers
+
+    monkeypatch.setattr(PageAnswers, "by_token", by_token)
+    given = options(server, "token", http__url=f"{server.url}/token/a")
+    assert [row[0] for row in run_topology(Rows, config=given).rows("rows")] == server.ids()
+
+
+@pytest.mark.parametrize("token", ["/wAB+==", "/", "//", "a/b?c=d", "?", "/tokens/x"])
+def test_a_token_may_look_like_an_address(server, monkeypatch, token):
+    server.fill(1)
+    monkeypatch.setattr(PageAnswers, "by_token", lambda *_: (200, {"items": [], "@odata.next": token}, {}))
+    run_topology(Rows, config=options(server, "token"))
+    assert server.asked[1]["query"]["cursor"] == token
+
+
+def test_a_page_that_is_full_although_it_is_the_only_one_is_warned_of(server, monkeypatch, caplog):
+    server.fill(40)
+    monkeypatch.setattr(PageAnswers, "by_none", lambda self, rows, query: (200, self.page(rows, 0, query), {}))
+    assert len(run_topology(Rows, config=options(server, "none", http__rows="")).rows("rows")) == 12
+    assert "has as many rows as were asked for, 12: if there are more, they are never read" in caplog.text
+
+
+def test_an_unknown_parameter_is_warned_of(server, monkeypatch, caplog):
+    server.fill(12)
+    answers = iter([server.rows[""], server.rows[""], []])
+    monkeypatch.setattr(PageAnswers, "by_offset", lambda self, rows, query: (200, next(answers, []), {}))
+    run_topology(Rows, config=options(server, "offset"))
+    assert "have the same 12 rows: if the service does not know the parameter 'offset'" in caplog.text
+
+
+def test_healthy_pages_are_not_warned_of(server, caplog):
+    server.fill(40)
+    for paging in PAGINGS:
+        run_topology(Rows, config=options(server, paging))
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "charset"),
+    [("text/csv; charset=ISO-8859-1", "latin-1"), ('text/csv; charset="utf-16"', "utf-16"), ("text/csv", "utf-8")],
+)
+def test_csv_is_read_in_the_charset_that_the_answer_names(server, monkeypatch, kind, charset):
+    body = "text,id\r\ncafé,1\r\n".encode(charset)
+    monkeypatch.setattr(PageAnswers, "by_csv", lambda *_: (200, body, {"Content-Type": kind}))
+    given = options(server, "csv", http__paging="none")
+    assert run_topology(Rows, config=given).rows("rows") == [(1, "café")]
+
+
+def test_a_query_whose_bytes_are_no_utf8_is_sent_as_it_is(server):
+    run_topology(Rows, config=options(server, http__url=f"{server.url}/offset?q=caf%E9&r=%C3%A9"))
+    assert server.asked[0]["line"].startswith("/offset?q=caf%E9&r=%C3%A9&")
+
+
+@pytest.mark.parametrize(
+    ("value", "overlap", "expected"),
+    [
+        ("17", 3.0, "14"),
+        ("123456789012345678901234567890123", 1.0, "123456789012345678901234567890122"),
+        ("1512085950.000216", 60.0, "1512085890.000216"),
+        (1_234_567_890_123_456_789, 2.0, 1_234_567_890_123_456_787),
+        ("2026-01-05T10:00:00Z", 60.0, "2026-01-05T09:59:00Z"),
+        ("2026-01-05", 3600.0, "2026-01-04"),
+        ("2026-01-05", 86400.0, "2026-01-04"),
+        ("0001-01-01T00:00:00Z", 60.0, "0001-01-01T00:00:00Z"),
+    ],
+)
+def test_a_place_that_lies_earlier_has_the_form_of_the_other(value, overlap, expected):
+    assert back(value, overlap) == expected
+
+
+@pytest.mark.parametrize("value", ["nan", "soon"])
+def test_what_is_no_place_is_named(value):
+    with pytest.raises(SchemaError, match="a number or a time of ISO 8601"):
+        back(value, 1.0)
