@@ -107,7 +107,7 @@ class ReplayedCursors(PartitionedSpout):
         self._now = spout.clock.monotonic
         self._firsts: dict[str, Any] = {}  # partition → its first cursor, which may be the time of the first look
         self._ahead: dict[str, tuple[int, str, Segment]] = {}  # the number and end that it follows
-        self._passed: dict[str, tuple[str, Any]] = {}  # the end of a segment, and the cursor behind empty pages after it
+        self._passed: dict[str, tuple[str, Any]] = {}  # end of a segment, and the cursor behind empty pages after it
         self._names: list[str] = []
         self._names_due = self._now()
         self._due: dict[str, float] = {}

@@ -51,9 +51,7 @@ class Paging:
         own = {name: value for name, value in own.items() if name and value is not None}
         pairs = parse_qsl(found.query, keep_blank_values=True, errors="surrogateescape")  # bytes need not be UTF-8
         query = [pair for pair in pairs if pair[0] not in own]
-        return found._replace(
-            query=urlencode([*query, *own.items()], errors="surrogateescape"), fragment=""
-        ).geturl()
+        return found._replace(query=urlencode([*query, *own.items()], errors="surrogateescape"), fragment="").geturl()
 
     def place(self, partition: str, cursor: Any) -> Any:
         """The value of the parameter, or an address; None: neither is sent."""
