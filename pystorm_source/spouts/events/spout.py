@@ -1,5 +1,6 @@
 """The events of an event stream, by their ids."""
 
+import math
 from collections import deque
 from typing import Any, ClassVar
 
@@ -17,6 +18,9 @@ WAIT_SECONDS = 0.1
 """Wait at a silent stream. Less: a burst takes more calls. More: no bolt gets a turn meanwhile."""
 FIRST_SECONDS = 1.0
 """Wait for the first bytes of a connection. Less: availableNow may end before the server has sent what it keeps."""
+ENOUGH_SECONDS = 60.0
+"""So long after its first event, availableNow no longer waits for a pause. Less: it ends before a slow server has sent
+what it keeps. More: a query over a stream that never pauses runs for longer."""
 
 
 class EventStreamSpout(CursorSpout):
@@ -88,6 +92,7 @@ class EventStreamSpout(CursorSpout):
         self._at: Any = None  # the cursor behind the last one that was given
         self._trouble: RetryLater | None = None  # to raise as soon as the inbox is empty
         self._asks_at = self.clock.monotonic()
+        self._enough_at = math.inf
         self._has_warned = False
 
     def first_cursor(self, partition: str) -> Any:
@@ -113,9 +118,11 @@ class EventStreamSpout(CursorSpout):
             trouble, self._trouble = self._trouble, None
             raise trouble
         events = [self._inbox.popleft() for _ in range(min(limit, len(self._inbox)))]
-        # Only a silent stream has no more: availableNow must not end in the middle of what the server sends.
-        self._pystorm_has_more = bool(events) or self._connection.is_amid
+        # A silent stream has no more: availableNow must not end in the middle of what the server sends.
+        is_early = self.clock.monotonic() < self._enough_at
+        self._pystorm_has_more = bool(self._inbox) or (is_early and (bool(events) or self._connection.is_amid))
         if events:
+            self._enough_at = min(self._enough_at, self.clock.monotonic() + ENOUGH_SECONDS)
             self._warn_without_ids(events)
             self._at = {"id": events[-1].id, "count": cursor["count"] + len(events)}
         return [event._asdict() for event in events], self._at
