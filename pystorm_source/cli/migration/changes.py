@@ -106,7 +106,7 @@ class Changes:
         job.change(
             spec,
             "no message ids, no offsets: job.py sets delivery.guarantee=best-effort, as on Storm. With journal.path "
-            "instead its tuples outlive a failed task; a PartitionedSpout needs neither (docs/WRITING_A_SPOUT.md)",
+            "instead, tuples outlive a failed task. A PartitionedSpout needs no journal (docs/WRITING_A_SPOUT.md)",
         )
         if not {"delivery.guarantee", "journal.path"} & {each.key for each in job.options}:
             why = f"{spec.name} emits without message ids: as on Storm, the tuples of a failed task are lost"
