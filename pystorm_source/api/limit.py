@@ -1,6 +1,7 @@
 """The object that ``Component.limit`` returns: a call of a service within a rate limit."""
 
 import asyncio
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -154,7 +155,7 @@ class Limit:
                         await wake.wait(self._permits.seconds_to_look())
                         self._permits.look()
                     if (left := self._seconds_left(waiter)) > 0:
-                        await asyncio.sleep(left)
+                        await wake.sleep(left, self._permits.together)
                 except BaseException:
                     self._permits.give_up(waiter)
                     raise
@@ -252,8 +253,17 @@ class _Wake:
 
     async def wait(self, seconds: float | None) -> None:
         """Until it is called, for at most ``seconds``; None: without a limit."""
+        await self._until(None if seconds is None else self._loop.time() + seconds)
+
+    async def sleep(self, seconds: float, together: float) -> None:
+        """For at least ``seconds``, and at most ``together`` longer, so that several sleepers of a loop wake at once:
+        at a multiple of ``together``, if that is not 0."""
+        when = self._loop.time() + seconds
+        await self._until(math.ceil(when / together) * together if together else when)
+
+    async def _until(self, when: float | None) -> None:
         self._woken = self._loop.create_future()
-        timer = None if seconds is None else self._loop.call_later(seconds, self._set)
+        timer = None if when is None else self._loop.call_at(when, self._set)
         try:
             await self._woken
         finally:

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Protocol
 
 from pystorm_source.clock import Clock
-from pystorm_source.limits.schedule import HORIZON_SECONDS, Slots, valid_seconds
+from pystorm_source.limits.schedule import HORIZON_SECONDS, Slots, together_seconds, valid_seconds
 from pystorm_source.options.rate_limit import RateLimit
 
 AHEAD_SECONDS = HORIZON_SECONDS / 2
@@ -59,11 +59,13 @@ class Waiter:
 
 
 class Permits:
-    """``lessor``: where permits come from at first."""
+    """``lessor``: where permits come from at first. ``together``: seconds for which calls may wait for others, so that
+    they begin together."""
 
     def __init__(self, limit: RateLimit, clock: Clock, lessor: Lessor):
         self.limit = limit
         self._valid = valid_seconds(limit)
+        self.together = together_seconds(limit)
         self.clock = clock
         self._lessor = lessor
         self._lock = Lock()

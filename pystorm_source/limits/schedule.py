@@ -21,6 +21,11 @@ TRANSIT_SECONDS = 0.015
 """Seconds that network delays to the service may differ between calls. Longer: permits are further apart. Shorter: a
 service that counts sees a call too many now and then."""
 
+TOGETHER_SECONDS = 0.008
+"""Seconds for which the coroutines of a thread wait for each other's permits, if those come more often than that: one
+awakening of the thread for all of them. A thread that has slept costs some 100 us to wake, as much as a call itself.
+Longer: a busy process loses more permits, because they are valid for ``VALID_SECONDS``. Shorter: more awakenings."""
+
 HORIZON_SECONDS = 0.2
 """Seconds ahead for which permits are given. Longer: a killed task takes more of them along, and one that has ended
 keeps others waiting. Shorter: tasks ask more often."""
@@ -48,6 +53,11 @@ def valid_seconds(limit: RateLimit) -> float:
 def spread_seconds(limit: RateLimit) -> float:
     """Seconds that a call may arrive after the time of its permit."""
     return valid_seconds(limit) + TRANSIT_SECONDS
+
+
+def together_seconds(limit: RateLimit) -> float:
+    """Seconds for which permits of the limit wait for the next ones; 0 if they are further apart."""
+    return TOGETHER_SECONDS if limit.seconds / limit.calls < TOGETHER_SECONDS else 0.0
 
 
 class Slots(NamedTuple):

@@ -73,6 +73,21 @@ def test_no_second_has_more_calls_than_the_limit_and_it_is_used(base, scheduler)
     assert times[-1] - times[0] < 2 * 30 / 20
 
 
+@pytest.mark.parametrize(("limit", "moments"), [("500/s", 150), ("100/s", 300)])
+def test_calls_of_an_async_bolt_begin_together_if_permits_come_quickly(limit, moments):
+    clock = ManualClock()
+    bolt, times = recording(AsyncBolt, clock)
+    run_topology(topology_of(bolt, 300, limit=limit), clock=clock)
+
+    assert len(times) == 300
+    assert len(set(times)) <= moments
+    if limit == "100/s":
+        assert len(set(times)) == moments, "each has its own time: to wait for the next one would save nothing"
+    most = int(limit.removesuffix("/s"))
+    assert most_in_a_period(sorted(times), 1.0) <= most
+    assert times[-1] - times[0] < 1.15 * 300 / most, "no permit is lost"
+
+
 def test_waiting_counts_for_no_time_out():
     """A hundred calls at one in 10 s: the last of them waits for a quarter of an hour."""
     clock = ManualClock()
