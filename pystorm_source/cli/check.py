@@ -17,6 +17,7 @@ from pystorm_source.errors import compiled
 from pystorm_source.spark.java import OLDEST, advice, find_java, start_home, supported
 from pystorm_source.spark.python_start import RUNNER, SLOW_SECONDS, SPARK_WAITS_SECONDS, seconds_to_start
 from pystorm_source.spark.worker_python import quick_python
+from pystorm_source.types.grammar import schema_text
 from pystorm_source.version import __version__
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
     for name, stream in streams.items():
         untyped = [field for field, ddl in zip(stream.fields, stream.types, strict=True) if ddl is None]
         if untyped:
-            declared = ", ".join(f"{field} string" for field in untyped)
+            declared = schema_text(zip(stream.fields, stream.types, strict=True))
             remedy = f".schema('{declared}') on the reader with the types that fit, or types in `outputs`"
             yield Finding("types", "warn", f"{name}: {', '.join(untyped)} without a type", remedy)
     for spout in plan.spouts:

@@ -21,6 +21,7 @@ from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.spark.column_names import ColumnNames
 from pystorm_source.spark.ddl import fits, parse_type
 from pystorm_source.spark.versions import arrow_schema
+from pystorm_source.types.grammar import schema_text
 from pystorm_source.worker.output import OutputPlan, ViewPlan
 
 METADATA: dict[str, DataType] = {
@@ -69,15 +70,19 @@ class Rows:
         for each in self.streams:
             bare = [name for name, ddl in zip(each.stream.fields, each.stream.types, strict=True) if ddl is None]
             if bare:
-                ddl = ", ".join(f"{name} string" for name in each.stream.fields)
                 raise SchemaError(
-                    f"stream {each} declares fields without a type: declare one, such as outputs = ['{bare[0]} "
-                    "string'], or call "
-                    f".schema('{ddl}') on the reader, with the types that fit. Given: {bare!r}",
+                    f"stream {each} declares fields without a type: declare one, such as '{bare[0]} string' in "
+                    f"`outputs`, or call .schema('{self._completed()}') on the reader, with the types that fit. "
+                    f"Given: {bare!r}",
                     code="PYSTORM_INVALID_TYPE",
                 )
         fields = [field for field in self._columns.values() if field is not None]
         return StructType([*fields, *(StructField(name, METADATA[name]) for name in self._metadata)])
+
+    def _completed(self) -> str:
+        """All columns as a DDL string: types as declared, ``string`` for a missing one."""
+        types = {name: None if field is None else _ddl(field) for name, field in self._columns.items()}
+        return schema_text([*types.items(), *((name, METADATA[name].simpleString()) for name in self._metadata)])
 
     def output(self, schema: StructType) -> OutputPlan:
         """How the streams fill ``schema``, the user's or our own.
@@ -147,6 +152,10 @@ class Rows:
             columns=tuple(places.get(field, -1) for field in each.stream.fields),
             **metadata,
         )
+
+
+def _ddl(field: StructField) -> str:
+    return f"{field.dataType.simpleString()}{'' if field.nullable else ' not null'}"
 
 
 def _arrow(schema: StructType) -> pa.Schema:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from pystorm_source.types.grammar import parse_schema, parse_type
+from pystorm_source.types.grammar import parse_schema, parse_type, quoted_name
 
 _SIMPLE = {
     "boolean": pa.bool_(),
@@ -97,8 +97,7 @@ def ddl_of(type: pa.DataType) -> str:
 
 
 def _field(field: pa.Field) -> str:
-    name = field.name if field.name.isidentifier() else "`" + field.name.replace("`", "``") + "`"
-    return f"{name}: {ddl_of(field.type)}{'' if field.nullable else ' not null'}"
+    return f"{quoted_name(field.name)}: {ddl_of(field.type)}{'' if field.nullable else ' not null'}"
 
 
 def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

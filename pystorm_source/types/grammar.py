@@ -71,6 +71,16 @@ def parse_schema(text: str, where: str, maker: TypeMaker[T]) -> T:
     return found
 
 
+def schema_text(columns: Iterable[tuple[str, str | None]]) -> str:
+    """A schema of columns with these names and types, as a DDL string; ``string`` where the type is None."""
+    return ", ".join(f"{quoted_name(name)} {ddl or 'string'}" for name, ddl in columns)
+
+
+def quoted_name(name: str) -> str:
+    """The name as Spark's parser takes it: in backticks unless it is a plain word."""
+    return name if name.isidentifier() and name.isascii() else f"`{name.replace('`', '``')}`"
+
+
 class _Parser(Generic[T]):
     """Recursive descent over one type; ``token`` is the next one, None at the end."""
 

@@ -126,9 +126,11 @@ def topologies(tmp_path, monkeypatch):
         "from pystorm_source import *\n"
         "class S(Spout):\n    outputs = ['n']\n    def next_tuple(self): pass\n"
         "class B(Bolt):\n    outputs = ['n']\n    def process(self, tup): pass\n"
+        "class Pair(B):\n    outputs = ['n long', 'word']\n"
         "class Silent(Bolt):\n    outputs = ['n']\n"
         "class Cycle(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s, GlobalStreamId('b')])\n"
         "    c = B.spec(inputs=[s])\n"
+        "class Mixed(Topology):\n    s = S.spec()\n    b = Pair.spec(inputs=[s])\n"
         "class Plain(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n"
         "class Sized(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s], par={'small': 1, 'large': 8})\n"
         "class Wrong(Topology):\n    s = S.spec()\n    b = Silent.spec(inputs=[s])\n"
@@ -156,6 +158,7 @@ def test_a_topology_is_looked_at(machine, topologies):
     assert "delivery.guarantee=best-effort" in found["delivery"]["remedy"]
     assert (found["types"]["status"], found["types"]["found"]) == ("warn", "b.default: n without a type")
     assert ".schema('n string')" in found["types"]["remedy"]
+    assert ".schema('n long, word string')" in run("looked_at:Mixed")[1]["types"]["remedy"]
     _, found = run("looked_at:Sized", "--environment", "large")
     assert found["topology"]["found"] == "Sized: 2 components, 9 tasks"
     status, found = run("looked_at:Cycle")

@@ -1,5 +1,7 @@
 """Which columns a topology gives, and how a user's schema is met."""
 
+import re
+
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import CalendarIntervalType, IntegerType, LongType, StringType, StructField, StructType
@@ -7,7 +9,9 @@ from pyspark.sql.types import CalendarIntervalType, IntegerType, LongType, Strin
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import compile_plan
+from pystorm_source.spark.ddl import parse_type
 from pystorm_source.spark.rows import Rows
+from pystorm_source.spouts import MemorySpout
 from pystorm_source.worker.output import ViewPlan
 from tests.source import topologies
 
@@ -119,12 +123,35 @@ def test_user_schema_may_ask_for_another_type_that_can_hold_it():
 
 def test_untyped_streams_take_the_users_types():
     with pytest.raises(
-        SchemaError, match=r"stream untyped.default .*\['part string'\].*\.schema\('part string, n string'\)"
+        SchemaError, match=r"stream untyped.default .*'part string' in `outputs`.*\.schema\('part string, n string'\)"
     ):
         rows("Untyped").schema()
     output = rows("Untyped").output(struct("n int, part string not null"))
     assert output.schema == pa.schema([pa.field("n", pa.int32()), pa.field("part", pa.string(), False)])
     assert output.views[0].columns == (1, 0)
+
+
+def proposed(fields, **options):
+    class Mixed(topologies.Topology):
+        numbers = MemorySpout.spec(fields=fields)
+
+    ours = Rows(compile_plan(Mixed), SourceOptions(**options))
+    with pytest.raises(SchemaError) as raised:
+        ours.schema()
+    ddl = re.search(r"\.schema\('(.*?)'\)", str(raised.value)).group(1)
+    ours.output(StructType([StructField(name, *parse_type(type, "")) for name, type in split(ddl)]))
+    return ddl
+
+
+def split(ddl):
+    return [(name or quoted, type) for quoted, name, type in re.findall(r"(?:`(.*?)`|(\w+)) ([^,]+)", ddl)]
+
+
+def test_the_proposed_schema_keeps_declared_types():
+    assert proposed(["n long", "word", "tags array<string>"]) == "n bigint, word string, tags array<string>"
+    assert proposed(["n long not null", "odd-name"]) == "n bigint not null, `odd-name` string"
+    ddl = proposed(["n long", "word"], streams="all")
+    assert ddl == "n bigint, word string, _component string, _stream string"
 
 
 @pytest.mark.parametrize(
