@@ -16,6 +16,7 @@ from pystorm_source.errors.conditions import Code
 from pystorm_source.errors.redaction import redacted
 from pystorm_source.errors.user_frames import in_a_line
 from pystorm_source.worker.interrupt import CallTimedOut
+from pystorm_source.worker.users_method import users_method
 
 LONGEST = 200
 TIMED_OUT = "timed out"
@@ -165,7 +166,9 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
         return _unavailable(failure, where)
     lost = failure.failed if isinstance(failure, GivenUp) else None
     cause = failure.__cause__
-    method = failure.method if failure.tuple is None else _method(failure.method, source_of(failure.tuple))
+    method = users_method(failure.method, cause)
+    if failure.tuple is not None:
+        method = _method(method, source_of(failure.tuple))
     component, task = (failure.component, failure.task) if lost is None else (lost.component, lost.task)
     if lost is not None:
         event, input_, remedy = lost.event, _place_of(lost), failure.remedy  # type: ignore[attr-defined]
@@ -176,7 +179,7 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
         remedy = AGAIN + _otherwise(failure.method, cause)
         if isinstance(cause, CallTimedOut):
             remedy = REMEDY_OF_LONG_CALL
-        elif failure.method == "initialize":
+        elif method == "initialize":
             remedy = _remedy_of_start(cause) or remedy
     subject = f"component {component!r}, task {task}: "
     here = f"in {where}" if where else ""
@@ -191,7 +194,7 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
 def _unavailable(failure: SpoutUnavailable, where: str) -> TupleFailed:
     cause = failure.__cause__
     place = "on the driver" if failure.task == 0 else f"task {failure.task}"
-    subject = f"component {failure.component!r}, {place}: {failure.method}() raised "
+    subject = f"component {failure.component!r}, {place}: {users_method(failure.method, cause)}() raised "
     attempts = f"{failure.attempts} attempts in {failure.seconds:,.0f} s"
     if where:
         attempts += f"; in {where}"
@@ -235,12 +238,12 @@ def driver_call(component: str, method: str) -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, COMPONENTS_OWN) and not isinstance(error, PystormError):
             raise _driver_failed(component, method, error) from error
-        error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
+        error.add_note(f"Raised by {users_method(method, error)}() of spout {component!r}, on the driver.")
         raise
 
 
 def _driver_failed(component: str, method: str, cause: BaseException) -> TupleFailed:
-    subject = f"component {component!r}, on the driver: {method}() raised "
+    subject = f"component {component!r}, on the driver: {users_method(method, cause)}() raised "
     error = TupleFailed(subject + said(cause), code="PYSTORM_TUPLE_FAILED")
     error.component = component
     remedy = _remedy_of_start(cause) if method == "initialize" else ""

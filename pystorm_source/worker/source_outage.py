@@ -6,7 +6,6 @@ a call raises RetryLater, or what topology.retry.on calls worth a retry ──�
 """
 
 import logging
-import traceback
 from collections.abc import Mapping
 from random import Random
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from pystorm_source.options import EngineOptions
 from pystorm_source.worker.ended_generator import refuse_ended_generator
 from pystorm_source.worker.failure import SpoutUnavailable, tuple_failed
 from pystorm_source.worker.failure_rules import FailureRules
+from pystorm_source.worker.users_method import users_method
 
 logger = logging.getLogger("pystorm.source")
 
@@ -33,8 +33,6 @@ together."""
 LEAST_ATTEMPTS = 3
 """Attempts before a source counts as gone, no matter how much time has passed. Too large: commits, which are rare, are
 refused forever. Too small: two refused commits at night end a query."""
-PARTS = frozenset({"partitions", "earliest", "latest"})
-"""Methods that make up a snapshot, unless the spout overrides ``snapshot``."""
 READS = frozenset({"next_tuple", "next_batch"})
 """Methods that continue where the last call ended."""
 NO_RULES: Mapping[str, str] = MappingProxyType({})
@@ -114,7 +112,7 @@ class SourceOutage:
         pause *= 1 + JITTER * self._chance.random()
         # Not beyond the bound: the last attempt is at that time. The few attempts after it also have pauses in between.
         self.again_at = now + (min(pause, end - now) if now < end else min(pause, FIRST_SECONDS))
-        self.reason = f"{method}() raised {one_line(said(error))}"
+        self.reason = f"{users_method(method, error)}() raised {one_line(said(error))}"
         if self._attempts == 1:
             logger.warning(
                 "the source of spout %r is unavailable: %s; asked again in %.1f s, for at most %s "
@@ -129,7 +127,7 @@ class SourceOutage:
         """As ``note``. Raises TupleFailed."""
         assert error is not None
         try:
-            self.note(_part_of(method, error), error)
+            self.note(method, error)
         except SpoutUnavailable as failure:
             raise tuple_failed(failure) from error
 
@@ -148,9 +146,3 @@ class SourceOutage:
     def sleep(self) -> None:
         """Blocking, until the spout may be asked again."""
         self._clock.sleep(max(0.0, self.again_at - self._clock.monotonic()))
-
-
-def _part_of(method: str, error: BaseException) -> str:
-    """The method that raised: ``method``, or one that makes up a snapshot."""
-    names = (frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__))
-    return next((name for name in names if name in PARTS), method)

@@ -218,7 +218,7 @@ def test_an_outage_lasts_over_micro_batches_until_the_server_answers(server, tmp
     assert len(checkpoint.rows) > 2
     said = [record.getMessage() for record in caplog.records if record.name == "pystorm.source"]
     assert [re.sub(r"[\d.]+ s", "# s", line) for line in said] == [
-        "the source of spout 'rows' is unavailable: next_tuple() raised RetryLater: again after # s: "
+        "the source of spout 'rows' is unavailable: read() raised RetryLater: again after # s: "
         "429 Too Many Requests; asked again in # s, for at most 10m (spout.unavailable.timeout)",
         "the source of spout 'rows' is available again, after # s and 13 attempts",
     ]
@@ -227,7 +227,7 @@ def test_an_outage_lasts_over_micro_batches_until_the_server_answers(server, tmp
 def test_an_outage_that_lasts_too_long_fails_though_each_micro_batch_is_short(server, tmp_path):
     server.busy = 10**9
     run = Run(options(server, tmp_path, spout__unavailable__timeout="1s"), Checkpoint())
-    with pytest.raises(TupleFailed, match=r"(?s)next_tuple\(\).*spout.unavailable.timeout"):
+    with pytest.raises(TupleFailed, match=r"(?s)PYSTORM_SPOUT_UNAVAILABLE.* read\(\).*spout.unavailable.timeout"):
         until(run, Checkpoint(), 1)
 
 

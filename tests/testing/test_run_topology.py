@@ -357,7 +357,7 @@ def test_what_a_spout_raises_on_the_driver_is_collected():
             raise ConnectionError("no broker")
 
     result = run_topology(type("Made", (Topology,), {"numbers": Unreachable.spec()}), errors="collect")
-    assert "component 'numbers', on the driver: snapshot() raised ConnectionError: no broker" in str(result.errors[0])
+    assert "component 'numbers', on the driver: latest() raised ConnectionError: no broker" in str(result.errors[0])
 
 
 def test_a_spout_that_answers_nonsense_raises():

@@ -182,7 +182,7 @@ def test_heads_that_make_no_sense_are_named(plan, world, monkeypatch, head, says
 
 def test_what_a_spout_raises_says_where(plan, world):
     (world.folder / "a").write_text("no JSON")
-    words = r"component 'numbers', on the driver: snapshot\(\) raised JSONDecodeError"
+    words = r"component 'numbers', on the driver: earliest\(\) raised JSONDecodeError"
     with pytest.raises(TupleFailed, match=words) as raised:
         DriverSpouts(plan).snapshot("numbers", {}, {})
     assert isinstance(raised.value.__cause__, ValueError)
