@@ -49,14 +49,14 @@ class Ranges:
                 cursor = {"offset": cursor["end"]}
                 continue
             wanted = limit - len(rows)
-            found = list(islice(self._rows(cursor, parts), wanted))
+            left = self._rows(cursor, parts)
+            found = list(islice(left, wanted))
             rows += found
             if len(found) < wanted:
-                cursor, self._open = {**cursor, "at": cursor["at"] + 1, "row": 0}, None
+                cursor = {**cursor, "at": cursor["at"] + 1, "row": 0}
             else:
                 cursor = {**cursor, "row": cursor["row"] + len(found)}
-                assert self._open is not None
-                self._open = cursor, self._open[1]
+                self._open = cursor, left
         return rows, cursor, True
 
     def commit(self, cursor: Any) -> None:
@@ -90,10 +90,12 @@ class Ranges:
         return self._parts[2]
 
     def _rows(self, cursor: Any, parts: list[Any]) -> Iterator[Row]:
-        if self._open is None or self._open[0] != cursor:
-            reader: Any = self._reader
-            self._open = cursor, islice(_each(reader.read(parts[cursor["at"]])), cursor["row"], None)
-        return self._open[1]
+        # Taken: one that raises has ended, or lacks the rows that were read before it raised.
+        opened, self._open = self._open, None
+        if opened is not None and opened[0] == cursor:
+            return opened[1]
+        reader: Any = self._reader
+        return islice(_each(reader.read(parts[cursor["at"]])), cursor["row"], None)
 
 
 def _each(found: Iterable[Any]) -> Iterator[Row]:

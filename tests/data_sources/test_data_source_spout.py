@@ -190,6 +190,32 @@ def test_a_busy_source_is_waited_for(world):
     assert run_topology(Asking).rows("rows") == [(1,)]
 
 
+@pytest.mark.parametrize("at", range(9))
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_a_partition_that_breaks_off_is_read_anew(world, at, limit):
+    world.fill(9)
+
+    class Breaks(sources.Parts):
+        breaks = True
+
+        def read(self, partition):
+            for n in range(partition.first, partition.end):
+                if n == at and self.breaks:
+                    self.breaks = False
+                    raise ConnectionError("gone")
+                yield n, str(n)
+
+    ranges = Ranges(Breaks({"PATH": str(world.folder)}))
+    rows, cursor, has_more = [], None, True
+    while has_more:
+        try:
+            page, cursor, has_more = ranges.read(cursor, limit)
+        except ConnectionError:  # a spout with exit_on_exception = False asks again
+            continue
+        rows += page
+    assert [n for n, _ in rows] == list(range(9))
+
+
 def test_what_is_no_streaming_source_is_refused():
     class Batch(DataSource):
         def schema(self):
