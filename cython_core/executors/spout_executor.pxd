@@ -73,6 +73,7 @@ cdef class SpoutExecutor(SpoutReplay):
     cdef long work(self, long quota) except -1
     cdef long ask(self, long quota, uint64_t until) except -1
     cdef int look_at(self, PyObject *answer) except -1
+    cdef bint is_out(self) except -1
     cdef long ask_batch(self, long quota) except -1
     cdef long notify_verdicts(self) except -1
     cdef int end_spent_slice(self) noexcept

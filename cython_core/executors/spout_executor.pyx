@@ -320,7 +320,7 @@ cdef class SpoutExecutor(SpoutReplay):
                 if self.collector.bounded and self.collector.highest_offset == self.collector.end - 1:
                     self.exhausted = True
                 elif calls == 0:
-                    times.stall(NOTHING_TO_EMIT)
+                    times.stall(SOURCE_UNAVAILABLE if self.is_out() else NOTHING_TO_EMIT)
                 break
             if times.singly:  # hot
                 end_call(times)  # hot
@@ -338,6 +338,10 @@ cdef class SpoutExecutor(SpoutReplay):
         self.outage.note(method, error)
         self.resting = True
         return True
+
+    cdef bint is_out(self) except -1:
+        """Whether the source is unavailable, also if a journal rather than this executor asks it."""
+        return self.outage is not None and self.outage.is_on
 
     cdef bint rests(self) except -1:
         """Whether the pause goes on."""

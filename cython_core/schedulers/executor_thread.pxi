@@ -265,7 +265,7 @@ cdef class ExecutorThread:
                 return self.park(None, FOREVER, None, NOT_STALLED)
             self.limited = self.spout.at_most()
             reason = MAX_SPOUT_PENDING if self.limited else NOTHING_TO_EMIT
-            if self.spout.resting:
+            if self.spout.is_out():
                 reason = SOURCE_UNAVAILABLE
             self.asked = not self.limited
             self.asked_at = progress

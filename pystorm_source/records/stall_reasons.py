@@ -38,7 +38,7 @@ WORDS: dict[Reason, str] = {
     "async_max_pending": "waits for free requests (topology.async.max.pending)",
     "process_full": "waits for room in the queue of its process (processes=)",
     "process_busy": "waits for its process to be done (processes=)",
-    "source_unavailable": "waits for its source, which is busy (RetryLater)",
+    "source_unavailable": "waits for its source, which is unavailable",
     "rate_limit": "waits for permits (topology.rate.limit)",
     "circuit_breaker": "waits for an open circuit breaker",
 }

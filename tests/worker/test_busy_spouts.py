@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pystorm_source import Bolt, PartitionedSpout, RetryLater, Spout, Topology
-from pystorm_source.clock import ManualClock
+from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import TopologyError, TupleFailed
 from pystorm_source.testing import run_topology
 
@@ -130,6 +130,33 @@ def test_the_time_counts_as_waiting_for_the_source(scheduler):
     result, _ = run(Rows, scheduler, ["middle"], Source(None, times=40, seconds=0.001))
     stalls = result._counts.report["components"]["rows"]["stall_seconds"]
     assert stalls["source_unavailable"] > 0
+
+
+class Journals(Rows):
+    """Notes itself that its source is busy, as a journal around a spout does."""
+
+    refuses = ("middle",)
+
+    def next_tuple(self):
+        if self._pystorm_outage.rests():
+            return None
+        try:
+            answer = super().next_tuple()
+        except RetryLater as error:
+            self._pystorm_outage.note("next_tuple", error)
+            return None
+        self._pystorm_outage.end()
+        return answer
+
+
+@SCHEDULERS
+def test_so_does_the_time_of_an_outage_behind_a_journal(scheduler):
+    spout = type("Journals", (Journals,), {"source": Source(SystemClock(), times=3)})
+    result = run_topology(type("Made", (Topology,), {"rows": spout.spec()}), {"topology.scheduler": scheduler})
+    assert len(result.rows("rows")) == 6
+    stalls = result._counts.report["components"]["rows"]["stall_seconds"]
+    assert stalls["source_unavailable"] > 0
+    assert stalls["nothing_to_emit"] == 0
 
 
 @SCHEDULERS
