@@ -187,8 +187,8 @@ class _Pages(PolledRows):
         for step in range(len(self._names)):
             name = self._names[(self._turn + step) % len(self._names)]
             if now >= self._due.get(name, now):
+                self._read(name)  # order: if it is refused, the same partition is asked first again
                 self._turn = (self._turn + step + 1) % len(self._names)
-                self._read(name)
                 return None
         if not (self._has_rows and self.is_over):
             return None

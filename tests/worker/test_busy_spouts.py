@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from pystorm_source import Bolt, PartitionedSpout, RetryLater, Spout, Topology
+from pystorm_source import Bolt, CursorSpout, PartitionedSpout, RetryLater, Spout, Topology
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import TopologyError, TupleFailed
 from pystorm_source.testing import run_topology
@@ -267,3 +267,39 @@ def test_a_spout_without_offsets_is_asked_again_too(scheduler):
     result, source = run(Queue, scheduler, (), Queue.source)
     assert sorted(result.rows("doubles")) == [(0,), (2,), (4,), (6,)]
     assert source.calls[3][1] >= 90
+
+
+@SCHEDULERS
+def test_a_partition_that_stays_busy_ends_the_run_though_another_one_answers(scheduler):
+    class Pages(CursorSpout):
+        outputs = ["n long"]
+        names = ("a", "b")
+
+        def partitions(self):
+            return self.names
+
+        def read(self, cursor, limit):
+            if self.partition == self.names[0]:
+                self.source.ask("read")
+            return [], cursor
+
+    with pytest.raises(
+        TupleFailed, match=r"PYSTORM_SPOUT_UNAVAILABLE.* read\(\) raised RetryLater.* attempts in 600 s"
+    ):
+        run(Pages, scheduler, source=Source(None, times=10**9))
+
+
+@SCHEDULERS
+def test_the_others_are_read_when_it_answers(scheduler):
+    class Pages(CursorSpout):
+        outputs = ["n long"]
+
+        def partitions(self):
+            return ["a", "b", "c"]
+
+        def read(self, cursor, limit):
+            self.source.ask(f"read {self.partition} {cursor}")
+            return ([[1]], 1) if cursor is None else ([], 1)
+
+    result, _ = run(Pages, scheduler, source=Source(None, times=2))
+    assert len(result.rows("doubles")) == 3
