@@ -117,7 +117,7 @@ class PolledSpout:
             calls += 1
             if calls % CALLS_TO_LOOK == 0 and self._rows.is_full:
                 self._flush(now)
-            if now >= self._deadline:
+            if now >= self._deadline and not (outage is not None and outage.is_waited_out and outage.is_on):
                 break
             if self._count == before:
                 if now - self._flushed >= self.seconds_to_flush:

@@ -44,6 +44,7 @@ class SourceOutage:
 
     ``rules``: what ``topology.retry.on`` says. ``again_at``: the reading of the clock before which the spout must not
     be asked; 0 without an outage. ``reason``: the last error, with its call; empty without one.
+    ``is_waited_out``: a micro-batch with a journal must not end in time while it lasts.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class SourceOutage:
         self.task = task
         self.again_at = 0.0
         self.reason = ""
+        self.is_waited_out = False
         self._timeout = options.spout_unavailable_seconds
         self._given = options.spout_unavailable_timeout
         self._clock = clock

@@ -170,6 +170,12 @@ class Worker:
         options = self.plan.component(spout.component).options
         return SourceOutage(spout.component, spout.task, options, self.clock, chance=chance)
 
+    def wait_out_outages(self, yes: bool) -> None:
+        """Whether the next micro-batch waits for unavailable sources even behind a journal. A repeated attempt must: it
+        knows of no outage before it, and if it ended in time, without rows, the outage would never end the query."""
+        for spout in self._all_spouts():
+            spout.outage.is_waited_out = yes
+
     def _retries_of(self, spout: SpoutExecutor, rules: Mapping[str, FailureRules], seed: int | None) -> Retries:
         options = self.plan.component(spout.component).options
         # Order: must not reference the worker, or its threads would keep alive the object that ends them.

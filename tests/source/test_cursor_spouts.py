@@ -45,6 +45,18 @@ def until(run, checkpoint, count, most=40):
     raise AssertionError(f"{ids(checkpoint)} after {most} micro-batches")
 
 
+class SecondAttempt:
+    """Of a Spark task."""
+
+    @staticmethod
+    def get():
+        return SecondAttempt
+
+    @staticmethod
+    def attemptNumber():
+        return 1
+
+
 def journal_of(folder):
     (found,) = (folder / "journal" / "rows").iterdir()
     return found
@@ -222,6 +234,17 @@ def test_an_outage_lasts_over_micro_batches_until_the_server_answers(server, tmp
         "429 Too Many Requests; asked again in # s, for at most 10m (spout.unavailable.timeout)",
         "the source of spout 'rows' is available again, after # s and 13 attempts",
     ]
+
+
+def test_a_repeated_attempt_waits_for_the_source_beyond_the_time_of_its_micro_batch(server, tmp_path, monkeypatch):
+    """Otherwise it would end without rows, and the outage that has failed the attempt before would never end the
+    query."""
+    server.fill(5)
+    server.busy = 12
+    monkeypatch.setattr("pystorm_source.source.task.read_range.TaskContext", SecondAttempt)
+    checkpoint = Checkpoint()
+    Run(options(server, tmp_path), checkpoint).trigger()
+    assert ids(checkpoint) == [1, 2, 3, 4, 5]
 
 
 def test_an_outage_that_lasts_too_long_fails_though_each_micro_batch_is_short(server, tmp_path):

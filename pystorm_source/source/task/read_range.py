@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source.channel.leases.task_lessor import lease
@@ -69,6 +70,8 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -
         worker = warm.take(request.plan, output, partition.planned.run)
         lease(worker, partition.planned.run, partition.report_to)
         advise_of_cores(worker.plan)
+        task = TaskContext.get()
+        worker.wait_out_outages(task is not None and task.attemptNumber() > 0)
         worker.place.prefix = key_prefix(request.plan.name, request.options.use)
         reporter.begin()  # after it: a worker is built once, which does not count for its rate
         with (
