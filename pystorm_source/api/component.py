@@ -22,7 +22,8 @@ from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
 
 SERIALIZERS = ("json", "msgpack")
 LENT = tuple(
-    f"_pystorm_{name}" for name in ("metrics", "reported", "errors", "options", "rules", "limits", "permits", "spans")
+    f"_pystorm_{name}"
+    for name in ("metrics", "reported", "errors", "options", "rules", "limits", "permits", "spans", "outage")
 )
 
 

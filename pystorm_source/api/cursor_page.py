@@ -30,10 +30,13 @@ def page_of(spout: Any, partition: str, cursor: Any, before: int | None) -> Page
     spout.partition = partition
     spout._pystorm_has_more = None
     # A copy: a cursor that read() alters before it raises would pass over the rows of that page.
-    answer: Any = spout.read(copy.deepcopy(cursor), spout.page_rows)
+    with spout._pystorm_repeatable():
+        answer: Any = spout.read(copy.deepcopy(cursor), spout.page_rows)
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Iterable):
         raise wrong(spout, "read() returns its rows and the cursor behind them", answer)
-    rows, following = list(answer[0]), as_json(spout, answer[1], "read")
+    with spout._pystorm_repeatable():
+        rows = list(answer[0])
+    following = as_json(spout, answer[1], "read")
     if rows and following == cursor and not spout.remembered:
         raise wrong(
             spout,
@@ -49,14 +52,17 @@ def page_of(spout: Any, partition: str, cursor: Any, before: int | None) -> Page
 def first_cursor_of(spout: Any, partition: str) -> Any:
     """Raises TopologyError if it is not JSON."""
     spout.partition = partition
-    return as_json(spout, spout.first_cursor(partition), "first_cursor")
+    with spout._pystorm_repeatable():
+        cursor = spout.first_cursor(partition)
+    return as_json(spout, cursor, "first_cursor")
 
 
 def partitions_of(spout: Any) -> Sequence[str]:
     """Raises TopologyError if they are no names."""
-    found: Any = spout.partitions()
-    is_list = isinstance(found, Iterable) and not isinstance(found, str)
-    names = list(found) if is_list else []
+    with spout._pystorm_repeatable():
+        found: Any = spout.partitions()
+        is_list = isinstance(found, Iterable) and not isinstance(found, str)
+        names = list(found) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):
         raise wrong(spout, "partitions() returns a list of names", found)
     return names

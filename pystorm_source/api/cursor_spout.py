@@ -25,7 +25,8 @@ class CursorSpout(Spout):
     micro-batch is committed, a page is never read again. Until then, it is read again from its cursor.
 
     After a full page, the source is asked again at once; after any other page, when ``poll_seconds`` are over. If the
-    source is busy, raise ``RetryLater`` in ``read`` or ``partitions``.
+    source is busy, raise ``RetryLater`` in ``read``, ``partitions`` or ``first_cursor``, or let ``topology.retry.on``
+    name the exception: the call is made again, with the same arguments.
 
     Attributes:
         page_rows (int): the ``limit`` of ``read``: rows of a page, at least 1. Set it to the most that the source

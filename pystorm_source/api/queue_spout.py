@@ -26,7 +26,8 @@ class QueueSpout(Spout):
     also remembers their keys. If the process dies in between and a message is delivered again, it is acknowledged and
     makes no second row: every message gives its row exactly once.
 
-    If the queue is busy, raise ``RetryLater`` in any of these methods.
+    If the queue is busy, raise ``RetryLater`` in any of these methods, or let ``topology.retry.on`` name the exception:
+    the call is made again. What a ``receive`` that raised has taken comes again when its lease expires.
 
     Attributes:
         receive_count (int): the ``count`` of ``receive``: messages that are wanted at once, at least 1. Defaults to 10.
@@ -88,7 +89,8 @@ class QueueSpout(Spout):
         """Tells the queue that these messages are done. To implement.
 
         Args:
-            ids (Sequence[Any]): ids of ``receive``, at least one. The same ids come again if this raises RetryLater.
+            ids (Sequence[Any]): ids of ``receive``, at least one. The same ids come again if this call is repeated; the
+                queue may have deleted some of them.
         """
         raise MethodMissingError(
             f"{type(self).__name__} must define acknowledge(ids)", code="PYSTORM_INVALID_COMPONENT"
@@ -98,7 +100,7 @@ class QueueSpout(Spout):
         """Keeps messages from others for ``lease_seconds`` more. Does nothing unless overridden.
 
         Args:
-            ids (Sequence[Any]): ids of messages that are not acknowledged yet.
+            ids (Sequence[Any]): ids of messages that are not acknowledged yet. They come again if this is repeated.
         """
 
     def release(self, ids: Sequence[Any]) -> None:
@@ -106,7 +108,7 @@ class QueueSpout(Spout):
         their lease expires.
 
         Args:
-            ids (Sequence[Any]): ids of messages that were received.
+            ids (Sequence[Any]): ids of messages that were received. The same ids come again if this call is repeated.
         """
 
     def message_key(self, id: Any) -> Any:
@@ -224,11 +226,13 @@ class _Messages(PolledRows):
         """Acknowledges and releases. The next call tries again what a busy queue has refused."""
         while self._done:
             ids = self._done[:]
-            self._spout.acknowledge(ids)
+            with self._spout._pystorm_repeatable():
+                self._spout.acknowledge(ids)
             del self._done[: len(ids)]
         while self._undone:
             ids = self._undone[:]
-            self._spout.release(ids)
+            with self._spout._pystorm_repeatable():
+                self._spout.release(ids)
             del self._undone[: len(ids)]
 
     def _extend(self, now: float) -> None:
@@ -236,7 +240,8 @@ class _Messages(PolledRows):
         if seconds is None or now < self._extended + seconds / RENEWALS:
             return
         if self._held:
-            self._spout.extend(list(self._held.values()))
+            with self._spout._pystorm_repeatable():
+                self._spout.extend(list(self._held.values()))
         self._extended = now
 
     def _receive(self) -> None:
@@ -245,7 +250,10 @@ class _Messages(PolledRows):
             self._extended = self._now()  # the leases that begin now are the oldest
         # A call counts whole or not at all: what a generator raises comes before the first emit.
         try:
-            found = self._checked(spout.receive(spout.receive_count))
+            with spout._pystorm_repeatable():
+                answer: Any = spout.receive(spout.receive_count)
+                messages = list(answer) if isinstance(answer, Iterable) else [answer]
+            found = self._checked(messages)
         except Exception:
             if not spout.exit_on_exception:  # it is asked again, and not at once
                 self._due = self._now() + self._poll_seconds
@@ -267,8 +275,7 @@ class _Messages(PolledRows):
         self._emit(rows)
         self._settle()
 
-    def _checked(self, answer: Any) -> list[tuple[Any, Any]]:
-        messages = list(answer) if isinstance(answer, Iterable) else [answer]
+    def _checked(self, messages: list[Any]) -> list[tuple[Any, Any]]:
         for each in messages:
             if not isinstance(each, tuple) or len(each) != 2:
                 raise TopologyError(

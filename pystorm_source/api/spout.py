@@ -1,5 +1,6 @@
 """Spouts: they bring tuples into a topology."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from cython_core.routing.component_base import SpoutBase
@@ -43,6 +44,10 @@ class Spout(Component, SpoutBase):
                 there is nothing now.
         """
         raise MethodMissingError(f"{type(self).__name__} must define next_tuple()", code="PYSTORM_INVALID_COMPONENT")
+
+    def _pystorm_repeatable(self) -> AbstractContextManager[None]:
+        """Wraps a call that may be made again with the same arguments, as ``topology.retry.on`` says."""
+        return nullcontext() if self._pystorm_outage is None else self._pystorm_outage.repeatable()
 
     def _pystorm_notes(self) -> str:
         """Returns JSON text: where the spout is after the rows of this micro-batch. ``over``: its source then had

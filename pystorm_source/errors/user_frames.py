@@ -67,10 +67,10 @@ def users_line(error: BaseException) -> str:
     If a library raised the exception, it is the line that called the library.
     """
     kept = _users(error.__traceback__)
-    own = [trace for trace in kept if not _is_library(trace)]
+    own = [trace for trace in kept if not is_library(trace)]
     if not own and kept:  # an installed component, as on a cluster
-        package = _package_of(kept[0])
-        own = [trace for trace in kept if _package_of(trace) == package]
+        package = package_of(kept[0])
+        own = [trace for trace in kept if package_of(trace) == package]
     if not own:
         return _line_of_method(getattr(error, "method_code", None))
     frame = traceback.extract_tb(own[-1], limit=1)[0]
@@ -132,22 +132,22 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _walked(trace: TracebackType | None) -> Iterator[TracebackType]:
     """Yields the frames, outermost first, without Python's own steps to import a module."""
-    return (each for each in _all(trace) if not _is_import(each))
+    return (each for each in frames_of(trace) if not _is_import(each))
 
 
 def _without_import(trace: TracebackType | None) -> list[TracebackType]:
     """Returns the frames without an import's; nothing if no frame belongs to an import."""
-    return list(_walked(trace)) if any(map(_is_import, _all(trace))) else []
+    return list(_walked(trace)) if any(map(_is_import, frames_of(trace))) else []
 
 
-def _all(trace: TracebackType | None) -> Iterator[TracebackType]:
+def frames_of(trace: TracebackType | None) -> Iterator[TracebackType]:
     while trace is not None:
         yield trace
         trace = trace.tb_next
 
 
 def _is_import(trace: TracebackType) -> bool:
-    return _package_of(trace) in _IMPORT or trace.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+    return package_of(trace) in _IMPORT or trace.tb_frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _users(first: TracebackType | None) -> list[TracebackType]:
@@ -156,10 +156,10 @@ def _users(first: TracebackType | None) -> list[TracebackType]:
     after_ours: list[TracebackType] = []
     called_by = ""
     for trace in _walked(first):
-        package = _package_of(trace)
+        package = package_of(trace)
         if package in _BELOW:
             after_ours, called_by = [], str(trace.tb_frame.f_globals.get("__name__", ""))
-        if package not in OURS and (kept or not (package in _BELOW or _is_library(trace))):
+        if package not in OURS and (kept or not (package in _BELOW or is_library(trace))):
             kept.append(trace)
         if package not in _BELOW:
             after_ours.append(trace)
@@ -171,7 +171,7 @@ def _linked(after: TracebackType | None, trace: TracebackType) -> TracebackType:
     return TracebackType(after, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
-def _package_of(trace: TracebackType) -> str:
+def package_of(trace: TracebackType) -> str:
     return _package(trace.tb_frame)
 
 
@@ -179,7 +179,7 @@ def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def _is_library(trace: TracebackType) -> bool:
+def is_library(trace: TracebackType) -> bool:
     file = trace.tb_frame.f_code.co_filename
     return file.startswith(("<frozen ", *_library_folders())) or "/site-packages/" in file or ".zip/pyspark/" in file
 

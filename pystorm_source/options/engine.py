@@ -235,8 +235,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         dict[str, Any] | str,
         Meta(
             description='Exception classes as JSON: {"TimeoutError": "retry", "ValueError": "never"}. retry: repeats '
-            "the tuple, even with exit_on_exception, or the call of a spout on the driver. never: makes "
-            "the tuple a dead letter at once. Also in the config of a component."
+            "the tuple, even with exit_on_exception, or the call of a spout: on the driver and, of a CursorSpout or "
+            "QueueSpout, in a task. never: makes the tuple a dead letter at once. Also in the config of a component."
         ),
     ] = msgspec.field(name="topology.retry.on", default="")
     spout_poll_seconds: Annotated[
@@ -249,8 +249,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     spout_unavailable_timeout: Annotated[
         str,
         Meta(
-            description="How long (ms, s, m, h, d) a spout may raise RetryLater or, on the driver, what "
-            "topology.retry.on retries, before the query fails."
+            description="How long (ms, s, m, h, d) a spout may raise RetryLater, or what topology.retry.on retries, "
+            "before the query fails."
         ),
     ] = msgspec.field(name="spout.unavailable.timeout", default="10m")
     dead_letter: Annotated[

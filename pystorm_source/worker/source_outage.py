@@ -3,10 +3,14 @@
 a call raises RetryLater, or what topology.retry.on calls worth a retry ──► note ──► again_at ──► … ──► end
                                                                               └► after spout.unavailable.timeout:
                                                                                  SpoutUnavailable
+
+In a task, topology.retry.on holds only for calls that depend on their arguments alone (``repeatable``). Another call,
+such as next_tuple, may have moved on before it raised: its repetition could skip a row.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from random import Random
 from types import MappingProxyType
 
@@ -68,6 +72,7 @@ class SourceOutage:
         self._chance = chance or Random()
         self._since: float | None = None
         self._attempts = 0
+        self._repeatable: Exception | None = None
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         """A component's state may be pickled: the engine's own attributes are left out."""
@@ -87,17 +92,30 @@ class SourceOutage:
         """Whether the spout must not be asked now."""
         return self._since is not None and self._clock.monotonic() < self.again_at
 
+    @contextmanager
+    def repeatable(self) -> Iterator[None]:
+        """Wraps a call in a task that may be made again with the same arguments."""
+        self._repeatable = None
+        try:
+            yield
+        except Exception as error:
+            self._repeatable = error
+            raise
+
     def passes(self, error: BaseException | None) -> bool:
         """Whether the exception of a call says that the source is only busy."""
         if isinstance(error, RetryLater):
             return True
-        return isinstance(error, Exception) and not isinstance(error, FailureKind) and self._rules.retries(error)
+        if not isinstance(error, Exception) or isinstance(error, FailureKind):
+            return False
+        return (self.task == 0 or error is self._repeatable) and self._rules.retries(error)
 
     def note(self, method: str, error: BaseException) -> None:
         """Notes that a call was refused. Raises SpoutUnavailable if that has lasted too long; TopologyError if the
         spout cannot continue where it was."""
+        self._repeatable = None  # its traceback would keep the frames
         if method in READS:
-            refuse_ended_generator(self.spout, method, error)
+            refuse_ended_generator(self.spout, users_method(method, error), error)
         now = self._clock.monotonic()
         if self._since is None:
             self._since, self._attempts = now, 0

@@ -19,8 +19,8 @@ def users_method(method: str, error: BaseException | None) -> str:
     traceback; ``method`` if there is none."""
     for frame, _ in traceback.walk_tb(None if error is None else error.__traceback__):
         name = frame.f_code.co_name
-        if str(frame.f_globals.get("__name__")).startswith(ENGINES) or name not in CALLED | {method}:
-            continue
-        if isinstance(frame.f_locals.get("self"), Spout):
+        if str(frame.f_globals.get("__name__")).startswith(ENGINES):
+            method = "read" if name == "page_of" else method  # also where its answer is a generator, which raises later
+        elif name in CALLED | {method} and isinstance(frame.f_locals.get("self"), Spout):
             return name
     return method

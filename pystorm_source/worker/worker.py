@@ -168,7 +168,7 @@ class Worker:
     def _outage_of(self, spout: SpoutExecutor, seed: int | None) -> SourceOutage:
         chance = Random(None if seed is None else f"{seed} {spout.component} {spout.task}")
         options = self.plan.component(spout.component).options
-        return SourceOutage(spout.component, spout.task, options, self.clock, chance=chance)
+        return SourceOutage(spout.component, spout.task, options, self.clock, options.retry_rules, chance)
 
     def wait_out_outages(self, yes: bool) -> None:
         """Whether the next micro-batch waits for unavailable sources even behind a journal. A repeated attempt must: it

@@ -216,6 +216,44 @@ def test_a_partition_that_breaks_off_is_read_anew(world, at, limit):
     assert [n for n, _ in rows] == list(range(9))
 
 
+def test_a_partition_that_raises_what_is_worth_a_retry_is_read_again():
+    class Parts(DataSourceStreamReader):
+        refused = 2
+
+        def initialOffset(self):
+            return {"n": 0}
+
+        def latestOffset(self):
+            return {"n": 4}
+
+        def partitions(self, start, end):
+            return [sources.Part(start["n"], end["n"])] if start != end else []
+
+        def read(self, partition):
+            for n in range(partition.first, partition.end):
+                if n == 2 and Parts.refused:
+                    Parts.refused -= 1
+                    raise ConnectionError("gone")
+                yield (n,)
+
+    class PartsSource(DataSource):
+        def schema(self):
+            return "n int"
+
+        def streamReader(self, schema):
+            return Parts()
+
+    class PartsSpout(DataSourceSpout):
+        source = PartsSource
+        page_rows = 3
+
+    class Asking(Topology):
+        config = {"topology.retry.on": {"ConnectionError": "retry"}}
+        rows = PartsSpout.spec()
+
+    assert run_topology(Asking).rows("rows") == [(n,) for n in range(4)]
+
+
 def test_what_is_no_streaming_source_is_refused():
     class Batch(DataSource):
         def schema(self):

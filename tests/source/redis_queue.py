@@ -33,6 +33,11 @@ class Queue:
     def busy(self, method, times):
         self.redis.set(f"busy {method}", times)
 
+    def raises(self, method, times):
+        """Instead of saying that it is busy."""
+        self.redis.set("raises", 1)
+        self.busy(method, times)
+
     @property
     def delivered_again(self):
         return int(self.redis.get("delivered again") or 0)
@@ -56,6 +61,8 @@ class StreamSpout(QueueSpout):
         self.redis.incr(f"calls {method}")
         if int(self.redis.get(f"busy {method}") or 0) > 0:
             self.redis.decr(f"busy {method}")
+            if self.redis.exists("raises"):
+                raise ConnectionAbortedError("gone")
             raise RetryLater(0.05, "busy")
 
     def receive(self, count):

@@ -8,6 +8,7 @@ from pyspark.errors import StreamingQueryException
 
 from tests.channel.reports.made_reports import wait_until
 from tests.source.feed import feed
+from tests.source.pages import pages
 from tests.source.queries import Query
 
 pytestmark = pytest.mark.spark
@@ -108,3 +109,34 @@ def test_available_now_waits_for_the_service_and_can_be_stopped_meanwhile(spark,
     finally:
         running.stop()
     assert rows(query) == list(range(25))
+
+
+def test_a_task_reads_a_page_again_if_it_raises_what_is_worth_a_retry(spark, query, tmp_path):
+    options = {
+        "topology": "tests.source.pages:Rows",
+        "journal.path": str(tmp_path / "journal"),
+        "topology.retry.on": '{"IncompleteRead": "retry"}',
+        "spout.unavailable.timeout": "2s",
+        "spout.poll.seconds": "0.1",
+    }
+    with pages() as server:
+        server.fill(25)
+        server.garbled = 2
+        reader = spark.readStream.format("pystorm").options(path=server.url, **options)
+        running = query.start(reader.load(), processingTime="0 seconds")
+        try:
+            wait_until(lambda: [n for n, _ in query.rows] == list(range(1, 26)))
+            server.garbled = 10**9
+            with pytest.raises(StreamingQueryException) as raised:
+                assert running.awaitTermination(60), "the query did not end"
+        finally:
+            running.stop()
+        text = str(raised.value)
+        assert "PYSTORM_SPOUT_UNAVAILABLE" in text
+        assert "component 'rows', task 1: read() raised IncompleteRead" in text
+        assert "spout.unavailable.timeout. Given: '2s'" in text
+        server.garbled = 0
+        server.fill(30)
+        running = query.start(reader.load(), availableNow=True)
+        assert running.awaitTermination(60), "the query did not end"
+    assert [n for n, _ in query.rows] == list(range(1, 56))

@@ -221,6 +221,27 @@ def test_a_server_that_is_busy_or_breaks_off_a_page_loses_nothing(server, tmp_pa
     assert ids(checkpoint) == list(range(1, 13))
 
 
+def test_pages_that_raise_what_is_worth_a_retry_are_read_again(server, tmp_path, caplog):
+    server.fill(12)
+    server.garbled = 3
+    checkpoint = Checkpoint()
+    run = Run(options(server, tmp_path, topology__retry__on='{"IncompleteRead": "retry"}'), checkpoint)
+    until(run, checkpoint, 12)
+    assert ids(checkpoint) == list(range(1, 13))
+    times = [at for _, since, at in server.asked if since == 0]
+    assert all(after - before > 0.45 * 2**n for n, (before, after) in enumerate(pairwise(times[:4])))
+    assert "spout 'rows' is unavailable: read() raised IncompleteRead" in caplog.text
+    assert "spout 'rows' is available again" in caplog.text
+
+
+def test_a_page_that_raises_for_too_long_has_one_error(server, tmp_path):
+    server.garbled = 10**9
+    more = {"spout.unavailable.timeout": "1s", "topology.retry.on": '{"IncompleteRead": "retry"}'}
+    run = Run(options(server, tmp_path, **more), Checkpoint())
+    with pytest.raises(TupleFailed, match=r"(?s)PYSTORM_SPOUT_UNAVAILABLE.*'rows', task 1: read\(\) raised Incomplete"):
+        until(run, Checkpoint(), 1)
+
+
 def test_an_outage_lasts_over_micro_batches_until_the_server_answers(server, tmp_path, caplog):
     server.fill(5)
     server.busy = 12

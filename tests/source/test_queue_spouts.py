@@ -138,6 +138,32 @@ def test_a_queue_that_is_busy_loses_nothing(redis, queue, tmp_path, method):
     assert numbers(checkpoint) == list(range(10))
 
 
+@pytest.mark.parametrize("method", ["receive", "acknowledge", "extend"])
+def test_calls_that_raise_what_is_worth_a_retry_are_made_again(redis, queue, tmp_path, caplog, method):
+    queue.put(*range(10))
+    queue.raises(method, 2)
+    checkpoint = Checkpoint()
+    more = {"topology.retry.on": '{"ConnectionError": "retry"}', "batch.target.millis": 2000}
+    run = Run(options(redis, tmp_path, "Short", **more), checkpoint)
+    until(run, checkpoint, 10)
+    for _ in range(60):
+        if queue.waiting == 0:
+            break
+        run.trigger()
+    assert (queue.waiting, queue.received) == (0, 0)
+    assert numbers(checkpoint) == list(range(10))
+    assert f"spout 'orders' is unavailable: {method}() raised ConnectionAbortedError: gone" in caplog.text
+
+
+def test_an_acknowledgement_that_raises_anything_else_is_named(redis, queue, tmp_path):
+    queue.put(1)
+    queue.raises("acknowledge", 1)
+    with pytest.raises(
+        TupleFailed, match=r"(?s)PYSTORM_TUPLE_FAILED.*acknowledge\(\) raised ConnectionAbortedError: gone"
+    ):
+        Run(options(redis, tmp_path), Checkpoint()).trigger()
+
+
 def test_an_empty_queue_is_asked_at_the_interval(redis, queue, tmp_path):
     run = Run(options(redis, tmp_path, spout__poll__seconds=0.5, batch__target__millis=2000), Checkpoint())
     run.trigger()

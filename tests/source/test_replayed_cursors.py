@@ -194,6 +194,21 @@ def test_a_partition_that_is_busy_holds_up_no_other_one():
         alone.snapshot({}, {})
 
 
+def test_pages_that_raise_what_is_worth_a_retry_are_read_again_in_a_task(server, monkeypatch, caplog):
+    server.fill(8)
+    checkpoint, opens = Checkpoint(), ReplayedCursors.open
+
+    def opened(*arguments):
+        server.garbled = 2
+        opens(*arguments)
+
+    monkeypatch.setattr(ReplayedCursors, "open", opened)
+    run = Run(options(server, topology__retry__on='{"IncompleteRead": "retry"}'), checkpoint)
+    run.drain()
+    assert ids(checkpoint) == list(range(1, 9))
+    assert "spout 'rows' is unavailable: read() raised IncompleteRead" in caplog.text
+
+
 @pytest.mark.parametrize("fails", [True, False])
 def test_rows_that_the_source_no_longer_has_are_an_error(server, fails):
     server.fill(8)
