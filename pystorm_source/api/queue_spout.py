@@ -147,6 +147,9 @@ class QueueSpout(Spout):
         must end first, to clear the old ones from the journal; ``receive`` returns nothing."""
         return self._pystorm_all_messages().forget_all()
 
+    def _pystorm_receive_failed(self) -> None:
+        """What ``receive`` had taken when it raised must come again. A ready-made spout without leases defines it."""
+
     def _pystorm_notes(self) -> str:
         return self._pystorm_all_messages().notes()
 
@@ -255,6 +258,7 @@ class _Messages(PolledRows):
                 messages = list(answer) if isinstance(answer, Iterable) else [answer]
             found = self._checked(messages)
         except Exception:
+            spout._pystorm_receive_failed()
             if not spout.exit_on_exception:  # it is asked again, and not at once
                 self._due = self._now() + self._poll_seconds
             raise

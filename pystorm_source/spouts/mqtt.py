@@ -130,6 +130,10 @@ class MqttSpout(QueueSpout):
     def message_key(self, id: _Id) -> Any:
         return id[0]
 
+    def _pystorm_receive_failed(self) -> None:
+        # A subclass has raised behind ``super().receive``. The broker delivers again on another connection only.
+        self._session.close()
+
     def _pystorm_resume(self, notes: str | None) -> None:
         # Another process has polled since, and the broker has closed this connection. Its buffer may still hold
         # messages without DUP that the other process has journaled: they would be taken for new ones.

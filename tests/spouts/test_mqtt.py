@@ -4,6 +4,7 @@ import logging
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -312,6 +313,33 @@ def test_messages_that_do_not_count_come_again_while_the_process_lives(world, tm
     world.put(*range(10, 20))
     wait_until(lambda: asked(spout) is None and len(taken) == 20)
     assert taken == list(range(20))
+
+
+def test_messages_that_a_subclass_was_given_when_it_raised_come_again(world, tmp_path):
+    class Enriches(MqttSpout):
+        refused = 2
+
+        def receive(self, count):
+            found = list(super().receive(count))
+            if found and self.refused:
+                self.refused -= 1
+                raise ConnectionError("the other service is down")
+            return found
+
+    taken, spout = [], Enriches()
+    spout._start(options(world, tmp_path, mqtt__receive_maximum=10), {})
+    spout.emit = lambda values, *more, **others: taken.append(int(values[1]))
+    spout._pystorm_resume(None)
+    spout.next_tuple()
+    world.put(*range(10))
+
+    def is_read():
+        with suppress(ConnectionError):
+            asked(spout)
+        return len(taken) == 10
+
+    wait_until(is_read)
+    assert sorted(taken) == list(range(10))
 
 
 def test_what_another_process_has_journaled_is_not_read_from_an_old_connection(world, tmp_path):
