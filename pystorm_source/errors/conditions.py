@@ -328,8 +328,8 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_SPOUT_UNAVAILABLE": Condition(
         "TupleFailed",
         "A spout raised `RetryLater`, or exceptions that `topology.retry.on` retries, for `spout.unavailable.timeout`.",
-        "Restore the source and start the query again: with a checkpoint, the query continues where it was. Or "
-        "raise the time-out.",
+        "Check the source, its quota and credentials, and that driver and executors reach it. Then start the query "
+        "again: with a checkpoint, it continues where it was. For longer outages, raise `spout.unavailable.timeout`.",
     ),
     "PYSTORM_NO_PROGRESS": Condition(
         "UsageError",
