@@ -82,7 +82,9 @@ class BatchCall:
                 resume_request(row.request)
 
     def halve(self) -> None:
-        """Has two calls follow, each for half of the rows; in turn, so as not to call the service twice as often."""
+        """Has two calls follow, each for half of the rows; in turn, so as not to call the service twice as often. The
+        time of a row begins when its next call does."""
+        self.pause()
         middle = (len(self.rows) + 1) // 2
         second = BatchCall(self.bolt, self.rows[middle:], self.following)
         self.following = BatchCall(self.bolt, self.rows[:middle], second)

@@ -122,6 +122,29 @@ def test_a_call_that_is_refused_is_halved_until_the_bad_tuple_is_alone(scheduler
     assert not [each.getMessage() for each in caplog.records if each.name == "asyncio"], "tasks outlive the run"
 
 
+@SCHEDULED
+@pytest.mark.parametrize("limited", [False, True], ids=["slow-service", "few-permits"])
+def test_a_row_does_not_time_out_while_other_halves_are_called(scheduler, limited):
+    async def process_batch(self, tups):
+        numbers = [tup.values.n for tup in tups]
+        self.calls.append(numbers)
+        if limited:
+            async with self.limit("service"):
+                await asyncio.sleep(0.01)
+        else:
+            await asyncio.sleep(8)
+        if {3, 9} & set(numbers):
+            raise Hopeless("bad")
+        return [[n] for n in numbers]
+
+    bolt = service(process_batch=process_batch, batch_rows=16)
+    config = DROP | {"topology.rate.limit": {"service": "6/m"}}
+    result = run_topology(asks(bolt, 16, config), scheduler=scheduler)
+    assert values(result) == [n for n in range(16) if n not in {3, 9}]
+    assert result.failed["asks"] == 2
+    assert len(bolt.calls) == 1 + 2 + 4 + 4 + 4
+
+
 def test_any_other_exception_is_that_of_all_tuples_and_costs_no_calls():
     def answer(self, numbers):
         raise ConnectionError("down")
