@@ -66,10 +66,13 @@ class DataSourceSpout(CursorSpout):
     """Its options."""
 
     _pystorm_ranges: Ranges | None = None
+    # ``outputs``, if they were asked for from ``source``.
+    _pystorm_columns: ClassVar[list[str] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        if cls.source is not None and not cls.outputs:
+        if cls.source is not None and "outputs" not in cls.__dict__ and cls._pystorm_has_other_columns():
             cls.outputs = _columns(_schema(cls._pystorm_source(cls.source_options)))
+            cls._pystorm_columns = cls.outputs
         super().__init_subclass__(**kwargs)
 
     def read(self, cursor: Any, limit: int) -> tuple[Iterable[Any], Any]:
@@ -86,7 +89,9 @@ class DataSourceSpout(CursorSpout):
             TopologyError: ``source`` has no streaming reader, or one that only a newer Spark can call.
         """
         if self._pystorm_ranges is None:
-            self._pystorm_ranges = Ranges(_reader(self._pystorm_source(self.source_options)))
+            source = self._pystorm_source(self.source_options)
+            schema = _schema(source)
+            self._pystorm_ranges = Ranges(_reader(source, schema), schema.names)
         rows, following, self._pystorm_has_more = self._pystorm_ranges.read(cursor, limit)
         return rows, following
 
@@ -102,6 +107,13 @@ class DataSourceSpout(CursorSpout):
             self._pystorm_ranges.commit(cursor)
 
     @classmethod
+    def _pystorm_has_other_columns(cls) -> bool:
+        """Whether there are no columns yet, or they are of a base's source, and this class has a source or options of
+        its own."""
+        own = not cls.__dict__.keys().isdisjoint(("source", "source_options"))
+        return not cls.outputs or (own and cls.outputs is cls._pystorm_columns)
+
+    @classmethod
     def _pystorm_source(cls, options: Mapping[str, str]) -> DataSource:
         source: Any = cls.source
         if not (isinstance(source, type) and issubclass(source, DataSource)):
@@ -113,8 +125,7 @@ class DataSourceSpout(CursorSpout):
         return source(CaseInsensitiveDict({name: str(value) for name, value in options.items()}))
 
 
-def _reader(source: DataSource) -> DataSourceStreamReader | SimpleDataSourceStreamReader:
-    schema = _schema(source)
+def _reader(source: DataSource, schema: StructType) -> DataSourceStreamReader | SimpleDataSourceStreamReader:
     for method in (source.streamReader, source.simpleStreamReader):
         try:
             return method(schema)

@@ -2,18 +2,21 @@
 
 import time
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, SimpleDataSourceStreamReader
 
 from pystorm_source import RetryLater, Topology, read_stream
 from pystorm_source.data_sources import DataSourceSpout
 from pystorm_source.data_sources.ranges import Ranges
-from pystorm_source.errors import TopologyError
+from pystorm_source.errors import TopologyError, TupleFailed
 from pystorm_source.testing import run_topology
 from tests.data_sources import sources
 from tests.source.journal_world import numbers, unfinished
 from tests.source.spark_calls import Checkpoint, Run
 
+COLUMNS = ["n", "text"]
 KINDS = ["PartsTopology", "LimitedTopology", "SimpleTopology"]
 
 
@@ -84,7 +87,7 @@ def test_a_source_that_is_told_a_limit_is(world):
 
 def test_a_source_that_needs_a_newer_spark_says_so(world, monkeypatch):
     monkeypatch.delattr(DataSourceStreamReader, "getDefaultReadLimit", raising=False)  # as Spark 4.0 and 4.1 have it
-    ranges = Ranges(sources.LimitedParts({"PATH": str(world.folder)}))
+    ranges = Ranges(sources.LimitedParts({"PATH": str(world.folder)}), COLUMNS)
     with pytest.raises(TopologyError, match=r"LimitedParts.latestOffset takes a start and a limit.* pyspark>=4.2"):
         ranges.read(None, 10)
 
@@ -94,9 +97,9 @@ def test_a_source_that_needs_a_newer_spark_says_so(world, monkeypatch):
 def test_a_new_process_goes_on_behind_any_page(world, reader, limit):
     world.fill(40)
     options = {"PATH": str(world.folder)}
-    going_on, rows, cursor, has_more = Ranges(reader(options)), [], None, True
+    going_on, rows, cursor, has_more = Ranges(reader(options), COLUMNS), [], None, True
     while has_more:
-        page, following, has_more = Ranges(reader(options)).read(cursor, limit)
+        page, following, has_more = Ranges(reader(options), COLUMNS).read(cursor, limit)
         assert (page, following, has_more) == going_on.read(cursor, limit)
         assert len(page) <= limit
         rows += page
@@ -120,7 +123,7 @@ def test_a_source_that_always_has_more_is_asked_once_a_page(world):
             self.asked += 3
             return {"n": self.asked}
 
-    ranges = Ranges(Endless({"PATH": str(world.folder)}))
+    ranges = Ranges(Endless({"PATH": str(world.folder)}), COLUMNS)
     rows, cursor, has_more = ranges.read(None, 1000)
     assert ([row[0] for row in rows], has_more) == ([0, 1, 2], True)
     assert [row[0] for row in ranges.read(cursor, 1000)[0]] == [3, 4, 5]
@@ -128,7 +131,7 @@ def test_a_source_that_always_has_more_is_asked_once_a_page(world):
 
 def test_no_offset_is_committed_whose_rows_are_still_being_read(world):
     world.fill(20)
-    ranges = Ranges(sources.Parts({"PATH": str(world.folder)}))
+    ranges = Ranges(sources.Parts({"PATH": str(world.folder)}), COLUMNS)
     cursor = None
     for _ in range(4):
         _, cursor, _ = ranges.read(cursor, 5)
@@ -159,6 +162,87 @@ def test_no_offset_is_committed_that_only_an_attempt_has_reached_which_does_not_
 @pytest.mark.parametrize("spout", [sources.PartsSpout, sources.SimpleSpout])
 def test_columns_are_those_of_the_source(spout):
     assert spout.outputs == ["n int not null", "text string"]
+
+
+def spout_of(columns, rows, following=None):
+    """Of a source that gives these rows once."""
+
+    class Once(SimpleDataSourceStreamReader):
+        def initialOffset(self):
+            return {"n": 0}
+
+        def read(self, start):
+            return iter(rows if start == {"n": 0} else []), following or {"n": 1}
+
+    class OnceSource(DataSource):
+        def schema(self):
+            return self.options.get("columns", columns)
+
+        def simpleStreamReader(self, schema):
+            return Once()
+
+    class OnceSpout(DataSourceSpout):
+        source = OnceSource
+
+    return OnceSpout
+
+
+def rows_of(spout):
+    return run_topology(type("Reading", (Topology,), {"rows": spout.spec()})).rows("rows")
+
+
+def test_named_rows_and_batches_fill_the_columns_of_their_names_as_in_spark():
+    rows = [
+        Row(text="a", n=1),
+        Row(n=2, text="b"),
+        pa.RecordBatch.from_pydict({"text": ["c"], "n": [3]}),
+        Row(4, "d"),
+        (5, "e"),
+    ]
+    expected = [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")]
+    assert rows_of(spout_of("n int, text string", rows)) == expected
+
+    class Renamed(spout_of("n int, text string", rows)):
+        outputs = ["number int", "words string"]
+
+    assert rows_of(Renamed) == expected
+
+
+@pytest.mark.parametrize("row", [Row(n=1, words="a"), pa.RecordBatch.from_pydict({"n": [1], "words": ["a"]})])
+def test_rows_of_other_names_are_refused(row):
+    with pytest.raises(TupleFailed, match=r"PYSTORM_SCHEMA_MISMATCH.*\['n', 'text'\]. Given: \['n', 'words'\]"):
+        rows_of(spout_of("n int, text string", [row]))
+
+
+def test_a_simple_reader_whose_offset_stands_still_is_refused():
+    with pytest.raises(TupleFailed, match=r"Once.read has returned 1 rows, and the offset from which it"):
+        rows_of(spout_of("n int", [(1,)], following={"n": 0}))
+
+
+def test_a_subclass_with_other_options_or_another_source_has_other_columns():
+    base = spout_of("n int, text string", [("a", 1)])
+
+    class Same(base):
+        page_rows = 10
+
+    class Swapped(base):
+        source_options = {"columns": "text string, n int"}
+
+    class Other(base):
+        source = spout_of("text string, m int", []).source
+
+    class Named(base):
+        source_options = {"columns": "text string, n int"}
+        outputs = ["words string", "number int"]
+
+    class Derived(Named):
+        source_options = {"columns": "text string, n long"}
+
+    assert Same.outputs == ["n int", "text string"]
+    assert Swapped.outputs == ["text string", "n int"]
+    assert Other.outputs == ["text string", "m int"]
+    assert Named.outputs == Derived.outputs == ["words string", "number int"]
+    assert rows_of(Swapped) == [("a", 1)]
 
 
 def test_a_busy_source_is_waited_for(world):
