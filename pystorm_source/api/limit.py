@@ -55,6 +55,7 @@ class Limit:
         self._permits = permits
         self._number = number
         self._waiters: list[Waiter] = []
+        self._is_entered = False
         self._span: Any = None
 
     @property
@@ -93,10 +94,19 @@ class Limit:
 
     @contextmanager
     def _taking(self) -> Iterator[None]:
-        """If not all of its permits arrive, those that have arrived make no call."""
+        """If not all of its permits arrive, those that have arrived make no call. Raises ArgumentError if another call
+        has entered the same object, whose permits cannot be told from those of this one."""
+        if self._is_entered:
+            raise ArgumentError(
+                f"an object of {type(self._bolt).__name__}.limit is for one call at a time, and this one is entered by "
+                f"another call: write self.limit({self.name!r}) in each with. Given: {given(self.name)}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        self._is_entered = True
         try:
             yield
         except BaseException:
+            self._is_entered = False
             for waiter in self._waiters:
                 self._permits.ended(waiter, None)
             self._waiters.clear()
@@ -203,6 +213,7 @@ class Limit:
 
     def _ended(self, error: BaseException | None) -> None:
         waiters, self._waiters = self._waiters, []
+        self._is_entered = False
         if waiters:
             has_expired = isinstance(error, asyncio.CancelledError) and self._has_expired()
             verdict, text = self._verdict(error, has_expired), _EXPIRED if has_expired else _text(error)

@@ -252,3 +252,23 @@ def test_the_limit_is_that_of_all_workers_of_a_run(tmp_path, scope):
     clock = ManualClock()
     assert len(run_topology(Files, clock=clock, scope=scope).rows("ask")) == 20
     assert round(clock.now) == 2
+
+
+def test_one_object_is_for_one_call_at_a_time():
+    class Keeps(AskAsync):
+        def initialize(self, conf, context):
+            self.kept = self.limit("api")
+
+        async def process(self, tup):
+            async with self.kept:
+                await asyncio.sleep(0.5)
+            self.emit([tup.values.n])
+
+    def asks(rows):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(rows)])
+        config = {"topology.rate.limit": {"api": "10/s"}, "topology.async.max.pending": rows}
+        return type("Made", (Topology,), {"config": config, "numbers": numbers, "asks": Keeps.spec(inputs=[numbers])})
+
+    with pytest.raises(TupleFailed, match=r"Keeps.limit is for one call at a time.*write self.limit\('api'\) in each"):
+        run_topology(asks(2))
+    assert run_topology(asks(1)).rows("asks") == [(0,)]
