@@ -1,5 +1,6 @@
 """Entries of a cache, where they are kept: in this process, or in a Redis."""
 
+import json
 import logging
 from collections import OrderedDict
 from threading import Lock
@@ -95,7 +96,7 @@ class RedisEntries:
         except (TypeError, ValueError, OverflowError) as error:
             raise ArgumentTypeError(
                 f"cache({self._settings.name!r}) keeps values in Redis, so they must be plain data: None, bool, int, "
-                f"float, str, bytes, datetime, and lists, dicts and dataclasses of them ({said(error)}). "
+                f"float, str, bytes, aware datetime, and lists, dicts and dataclasses of them ({said(error)}). "
                 f"Given: {given(entry.value)}",
                 code="PYSTORM_INVALID_ARGUMENT",
             ) from error
@@ -112,7 +113,8 @@ class RedisEntries:
                 code="PYSTORM_INVALID_ARGUMENT",
             )
         # Braces: the keys of a cache are on one node of a cluster.
-        return f"pystorm:cache:{{{self._settings.name}}}:{msgspec.json.encode(key).decode()}"
+        # Not by msgspec, whose JSON has null for NaN and infinity.
+        return f"pystorm:cache:{{{self._settings.name}}}:{json.dumps(key, separators=(',', ':'))}"
 
     def _asked(self, command: str, *arguments: Any, **options: Any) -> Any:
         """Returns the answer of Redis; None if it does not answer, or did not a moment ago."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 
 import pytest
 from redis import Redis
@@ -89,6 +90,24 @@ def test_what_one_run_has_asked_for_another_one_finds(redis, bolt, scheduler):
     keys = sorted(key.decode() for key in redis.scan_iter())
     assert keys == ["pystorm:cache:{answers}:1", "pystorm:cache:{answers}:2"]
     assert 0 < redis.pttl(keys[0]) <= 1_000_000
+
+
+def test_each_key_has_an_entry_of_its_own(redis):
+    keys = [None, math.nan, math.inf, -math.inf, "null", "NaN", 1, 1.5, (1,), "é", "\ud800", 2**70]
+
+    class Each(Ask):
+        outputs = ["key string", "answer string"]
+
+        def fetch(self, key):
+            return repr(key)
+
+        def process(self, tup):
+            key = keys[tup.values[0]]
+            self.emit([repr(key), self.answers.get(key, self.fetch)])
+
+    for _ in range(2):
+        assert answers(Each, range(len(keys))) == sorted((repr(key), repr(key)) for key in keys)
+    assert len(list(redis.scan_iter())) == len(keys)
 
 
 @BOLTS
