@@ -56,7 +56,7 @@ cdef class AsyncRequest(DelayedOperation):
     cdef RequestLine line
     cdef str method                 # that its coroutine is a call of
     cdef double begun               # the clock without the time between runs, in seconds
-    cdef bint paused                # its time does not run
+    cdef int paused                 # how many parts of it wait for the engine: while any does, its time does not run
     cdef bint leads                 # what it emits leaves at once
     cdef bint done
     cdef bint has_emitted

@@ -171,10 +171,12 @@ def pause_request(bolt):
 
 
 def pause(AsyncRequest request not None):
-    """As ``pause_request``, of this call; None if it is paused already, or was given up."""
-    if request.outcome != PENDING or request.paused:
+    """As ``pause_request``, of this call; None if it was given up. Parts of it may wait at the same time."""
+    if request.outcome != PENDING:
         return None
-    request.paused = True
+    request.paused += 1
+    if request.paused > 1:
+        return request
     if request.ward is not None:
         ps_wheel_cancel(&request.ward.wheel, &request.timer)
     gather(request.tup)
@@ -182,8 +184,10 @@ def pause(AsyncRequest request not None):
 
 
 def resume_request(AsyncRequest request not None):
-    """It waits no longer: its time begins anew."""
-    request.paused = False
+    """One part waits no longer; once none does, its time begins anew."""
+    request.paused -= 1
+    if request.paused > 0:
+        return
     take_gathered(request.tup)
     if request.outcome == PENDING:
         request.line.resumed.append(request)

@@ -55,13 +55,15 @@ class Row:
 
 class BatchCall:
     """One call for these rows: ``limit`` in ``process_batch`` finds it in its context. ``following``: the call to make
-    when this one has ended."""
+    when this one has ended. Parts of it may wait for the engine at the same time."""
 
     def __init__(self, bolt: GathersRows, rows: list[Row], following: "BatchCall | None" = None):
         self.bolt = bolt
         self.rows = rows
         self.following = following
         self.task: asyncio.Task[None] | None = None
+        self.is_over = False
+        self._pauses = 0
 
     @property
     def has_expired(self) -> bool:
@@ -69,22 +71,40 @@ class BatchCall:
         return any(row.request is not None and has_expired(row.request) for row in self.rows)
 
     def pause(self) -> None:
-        """Stops the time of its rows while it waits for the engine."""
+        """Stops the time of its rows while a part of it waits for the engine."""
+        self._pauses += 1
+        if self._pauses == 1 and not self.is_over:
+            self.stop()
+
+    def resume(self) -> None:
+        """The part waits no longer. Starts the time of the rows again, from zero, once none does."""
+        self._pauses -= 1
+        if not self._pauses and not self.is_over:
+            self.start()
+
+    def stop(self) -> None:
+        """Stops the time of its rows."""
         for row in self.rows:
             if row.request is not None and not row.paused:
                 row.paused = pause(row.request) is not None
 
-    def resume(self) -> None:
-        """Starts the time of its rows again, from zero."""
+    def start(self) -> None:
+        """Starts the time of its rows, from zero."""
         for row in self.rows:
             if row.paused and row.request is not None:
                 row.paused = False
                 resume_request(row.request)
 
+    def end(self) -> None:
+        """What it has started and not awaited no longer changes the time of its rows."""
+        if not self.is_over:
+            self.is_over = True
+            self.start()
+
     def halve(self) -> None:
         """Has two calls follow, each for half of the rows; in turn, so as not to call the service twice as often. The
         time of a row begins when its next call does."""
-        self.pause()
+        self.stop()
         middle = (len(self.rows) + 1) // 2
         second = BatchCall(self.bolt, self.rows[middle:], self.following)
         self.following = BatchCall(self.bolt, self.rows[:middle], second)
@@ -189,13 +209,16 @@ class RowBatches:
 
         Order: its task ends in the same step that answers the rows, because the run and its loop may end then.
         """
-        call.resume()
+        call.start()
         _CALL.set(call)
         bolt = self._bolt
         bolt.report_metric("batch.rows", len(call.rows))
         try:
-            call.answered(await bolt.process_batch([row.tup for row in call.rows]))
+            answers = await bolt.process_batch([row.tup for row in call.rows])
+            call.end()
+            call.answered(answers)
         except BaseException as error:
+            call.end()
             if len(call.rows) > 1 and isinstance(error, Exception) and self._is_refused(call, error):
                 call.halve()
             else:

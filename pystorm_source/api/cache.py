@@ -233,6 +233,7 @@ class _TaskWaiter:
         self._request = request if request is not None and request.bolt is bolt else None
         self._batch = call_of(bolt)
         self._held: AsyncRequest | None = None
+        self._is_paused = False
 
     def wake(self) -> None:
         self._soon(self._answered)
@@ -258,14 +259,18 @@ class _TaskWaiter:
             self.woken.set_result(None)
 
     def _pause(self) -> None:
-        if self.woken.done():
+        if self.woken.done() or self._is_paused:
             return
-        if self._request is not None and self._held is None:
+        self._is_paused = True
+        if self._request is not None:
             self._held = pause(self._request)
         if self._batch is not None:
             self._batch.pause()
 
     def _resume(self) -> None:
+        if not self._is_paused:
+            return
+        self._is_paused = False
         held, self._held = self._held, None
         if held is not None:
             resume_request(held)

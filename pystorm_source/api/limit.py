@@ -175,7 +175,7 @@ class Limit:
         finally:
             if request is not None:
                 resume_request(request)
-            if batch is not None:
+            if batch is not None and is_paused:
                 batch.resume()
             if flight is not None and is_paused:
                 flight.resume()

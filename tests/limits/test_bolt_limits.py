@@ -4,7 +4,18 @@ import asyncio
 
 import pytest
 
-from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Grouping, JoinBolt, StatefulBolt, Topology
+from pystorm_source import (
+    ArrowBolt,
+    AsyncBatchBolt,
+    AsyncBolt,
+    BatchingBolt,
+    Bolt,
+    Grouping,
+    Hopeless,
+    JoinBolt,
+    StatefulBolt,
+    Topology,
+)
 from pystorm_source.errors import ArgumentTypeError, OptionError, TupleFailed
 from pystorm_source.limits.breaker import LONGEST_PROBE
 from pystorm_source.spouts import FilesSpout, MemorySpout
@@ -272,3 +283,87 @@ def test_one_object_is_for_one_call_at_a_time():
     with pytest.raises(TupleFailed, match=r"Keeps.limit is for one call at a time.*write self.limit\('api'\) in each"):
         run_topology(asks(2))
     assert run_topology(asks(1)).rows("asks") == [(0,)]
+
+
+class FansOut(AsyncBolt):
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.answers = self.cache("answers", ttl="1h")
+
+    async def ask(self, key):
+        async with self.limit("api"):
+            await asyncio.sleep(0.1)
+
+    async def process(self, tup):
+        await asyncio.gather(*(self.ask(key) for key in range(50)))
+        self.emit([tup.values.n])
+
+
+class FansOutByKey(FansOut):
+    async def process(self, tup):
+        await asyncio.gather(*(self.answers.get(key, self.ask) for key in range(50)))
+        self.emit([tup.values.n])
+
+
+class FansOutOfBatch(AsyncBatchBolt):
+    outputs = ["n long"]
+
+    async def process_batch(self, tups):
+        await asyncio.gather(*(FansOut.ask(self, key) for key in range(50)))
+        return [[tup.values.n] for tup in tups]
+
+
+@pytest.mark.parametrize("bolt", [FansOut, FansOutByKey, FansOutOfBatch])
+def test_no_time_runs_while_a_part_of_a_call_waits_for_its_permit(bolt):
+    class Asks(Topology):
+        config = {"topology.rate.limit": {"api": "1/s"}}
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(2)])
+        asks = bolt.spec(inputs=[numbers])
+
+    result = run_topology(Asks)
+    assert sorted(result.rows("asks")) == [(0,), (1,)]
+    assert result.failed["asks"] == 0
+
+
+def test_the_time_runs_again_once_all_parts_have_their_permits():
+    class Hangs(FansOut):
+        exit_on_exception = False
+
+        async def process(self, tup):
+            await asyncio.gather(*(self.ask(key) for key in range(5)))
+            await asyncio.sleep(1000)
+
+    class Asks(Topology):
+        config = {
+            "topology.rate.limit": {"api": "1/s"},
+            "topology.dead.letter": "drop",
+            "topology.max.spout.retries": 0,
+        }
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        asks = Hangs.spec(inputs=[numbers])
+
+    clock = ManualClock()
+    assert run_topology(Asks, clock=clock).failed["asks"] == 1
+    assert 30 < clock.now < 40
+
+
+def test_the_time_of_a_batch_runs_again_though_a_part_that_it_did_not_await_still_waits():
+    class Leaves(FansOutOfBatch):
+        exit_on_exception = False
+
+        async def process_batch(self, tups):
+            asks = [asyncio.ensure_future(FansOut.ask(self, key)) for key in range(50)]
+            await asyncio.wait(asks, return_when=asyncio.FIRST_COMPLETED)
+            for each in asks:
+                each.cancel()
+            if len(tups) > 1:
+                raise Hopeless("one by one")
+            return [[tup.values.n] for tup in tups]
+
+    class Asks(Topology):
+        config = {"topology.rate.limit": {"api": "1/s"}}
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(4)])
+        asks = Leaves.spec(inputs=[numbers])
+
+    assert sorted(run_topology(Asks).rows("asks")) == [(0,), (1,), (2,), (3,)]
