@@ -1,9 +1,11 @@
 """Columns whose values are the key of an input row (``key=["order_id"]``), kept until its tuple tree is closed."""
 
+import datetime
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable
 from operator import itemgetter
+from typing import Any
 
 import pyarrow as pa
 
@@ -38,8 +40,17 @@ class KeyColumns:
 
 
 def key_at(waiting: Iterable[tuple[int, pa.RecordBatch]], offset: int, behind: int = 0) -> str:
-    """Returns the values of an input row: a JSON array. ``waiting``: batches with the offset of their first row, in
+    """Returns the values of an input row: a JSON array, with times in UTC, not in the zone of Spark's session.
+    ``waiting``: batches with the offset of their first row, in
     order; ``behind``: columns in front of the key's."""
     known = list(waiting)
     start, batch = known[bisect_right(known, offset, key=itemgetter(0)) - 1]
-    return json_text(tuple(column[offset - start].as_py() for column in batch.columns[behind:]))
+    return json_text(tuple(_in_utc(column[offset - start].as_py()) for column in batch.columns[behind:]))
+
+
+def _in_utc(value: Any) -> Any:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC)
+    if isinstance(value, dict):
+        return {name: _in_utc(each) for name, each in value.items()}
+    return [*map(_in_utc, value)] if isinstance(value, (list, tuple)) else value
