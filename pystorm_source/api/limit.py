@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 1.0
 """Seconds after which a thread that waits for a permit looks up. Longer: an interrupt is noticed late."""
+_IN_ORDER = 0.001
+"""How far apart sleepers wake that wake at once, as a share of the time between their times. More: the loop wakes for
+each of them. 0: in any order, because asyncio's timers have none if they end at the same time."""
 _LONGEST_ERROR = 200
 _EXPIRED = "the call took longer than topology.async.request.timeout.secs"
 
@@ -95,7 +98,7 @@ class Limit:
     @contextmanager
     def _taking(self) -> Iterator[None]:
         """If not all of its permits arrive, those that have arrived make no call. Raises ArgumentError if another call
-        has entered the same object, whose permits cannot be told from those of this one."""
+        has entered the same object: nothing tells their permits apart."""
         if self._is_entered:
             raise ArgumentError(
                 f"an object of {type(self._bolt).__name__}.limit is for one call at a time, and this one is entered by "
@@ -270,7 +273,10 @@ class _Wake:
         """For at least ``seconds``, and at most ``together`` longer, so that several sleepers of a loop wake at once:
         at a multiple of ``together``, if that is not 0."""
         when = self._loop.time() + seconds
-        await self._until(math.ceil(when / together) * together if together else when)
+        if together:
+            moment = math.ceil(when / together) * together
+            when = moment + (when - moment + together) * _IN_ORDER
+        await self._until(when)
 
     async def _until(self, when: float | None) -> None:
         self._woken = self._loop.create_future()
