@@ -289,7 +289,7 @@ def test_a_partition_that_breaks_off_is_read_anew(world, at, limit):
                     raise ConnectionError("gone")
                 yield n, str(n)
 
-    ranges = Ranges(Breaks({"PATH": str(world.folder)}))
+    ranges = Ranges(Breaks({"PATH": str(world.folder)}), COLUMNS)
     rows, cursor, has_more = [], None, True
     while has_more:
         try:
