@@ -96,7 +96,7 @@ class BatchCall:
                 resume_request(row.request)
 
     def end(self) -> None:
-        """What it has started and not awaited no longer changes the time of its rows."""
+        """Tasks that it has started and not awaited no longer change the time of its rows."""
         if not self.is_over:
             self.is_over = True
             self.start()

@@ -23,7 +23,7 @@ class Ranges:
     before that one.
 
     ``columns``: of the source's schema. As in Spark, values of a ``Row`` with names, and of a batch, belong to the
-    columns of these names, wherever they stand.
+    columns of these names, in any order.
     """
 
     def __init__(self, reader: DataSourceStreamReader | SimpleDataSourceStreamReader, columns: Sequence[str]):

@@ -108,8 +108,8 @@ class DataSourceSpout(CursorSpout):
 
     @classmethod
     def _pystorm_has_other_columns(cls) -> bool:
-        """Whether there are no columns yet, or they are of a base's source, and this class has a source or options of
-        its own."""
+        """Whether there are no columns yet, or they are of a base's source, and this class defines another source or
+        other options."""
         own = not cls.__dict__.keys().isdisjoint(("source", "source_options"))
         return not cls.outputs or (own and cls.outputs is cls._pystorm_columns)
 

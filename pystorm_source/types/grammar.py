@@ -72,7 +72,7 @@ def parse_schema(text: str, where: str, maker: TypeMaker[T]) -> T:
 
 
 def schema_text(columns: Iterable[tuple[str, str | None]]) -> str:
-    """A schema of columns with these names and types, as a DDL string; ``string`` where the type is None."""
+    """The DDL string of a schema with these names and types; ``string`` where the type is None."""
     return ", ".join(f"{quoted_name(name)} {ddl or 'string'}" for name, ddl in columns)
 
 

@@ -4,8 +4,8 @@ a call raises RetryLater, or what topology.retry.on calls worth a retry ──�
                                                                               └► after spout.unavailable.timeout:
                                                                                  SpoutUnavailable
 
-In a task, topology.retry.on holds only for calls that depend on their arguments alone (``repeatable``). Another call,
-such as next_tuple, may have moved on before it raised: its repetition could skip a row.
+In a task, topology.retry.on holds only for calls that depend on nothing but their arguments (``repeatable``). Another
+call, such as next_tuple, may have moved on before it raised: its repetition could skip a row.
 """
 
 import logging

@@ -16,7 +16,7 @@ CALLED = frozenset(
 
 def users_method(method: str, error: BaseException | None) -> str:
     """Returns the user's method that raised ``error`` in the engine's call of ``method``: the outermost one in the
-    traceback; ``method`` if there is none."""
+    traceback; ``method`` if the traceback has no such method."""
     for frame, _ in traceback.walk_tb(None if error is None else error.__traceback__):
         name = frame.f_code.co_name
         if str(frame.f_globals.get("__name__")).startswith(ENGINES):
