@@ -46,7 +46,7 @@ def until(run, checkpoint, count, most=40):
 
 
 class SecondAttempt:
-    """Of a Spark task."""
+    """Stands for the TaskContext of a repeated Spark task."""
 
     @staticmethod
     def get():

@@ -92,7 +92,7 @@ def test_an_unknown_limit_names_the_spout_and_what_there_is():
 
     with pytest.raises(ArgumentError, match="topology.rate.limit names 'feed'") as raised:
         run_topology(Asks)
-    assert "snapshot() of spout 's', on the driver" in raised.value.__notes__[0]
+    assert "latest() of spout 's', on the driver" in raised.value.__notes__[0]
 
 
 class AsksTogether(LimitedPosts):

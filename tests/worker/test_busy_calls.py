@@ -1,5 +1,5 @@
-"""topology.retry.on in a task: calls of a CursorSpout and a QueueSpout depend on their arguments alone, and are made
-again; nothing else is."""
+"""topology.retry.on in a task: calls of a CursorSpout and a QueueSpout, which depend on nothing but their arguments,
+are repeated; other calls are not."""
 
 import json
 from itertools import islice
