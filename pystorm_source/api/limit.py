@@ -168,7 +168,7 @@ class Limit:
                         await wake.wait(self._permits.seconds_to_look())
                         self._permits.look()
                     if (left := self._seconds_left(waiter)) > 0:
-                        await wake.sleep(left, self._permits.together)
+                        await _sleep(left, self._permits.together)
                 except BaseException:
                     self._permits.give_up(waiter)
                     raise
@@ -267,25 +267,34 @@ class _Wake:
 
     async def wait(self, seconds: float | None) -> None:
         """Until it is called, for at most ``seconds``; None: without a limit."""
-        await self._until(None if seconds is None else self._loop.time() + seconds)
-
-    async def sleep(self, seconds: float, together: float) -> None:
-        """For at least ``seconds``, and at most ``together`` longer, so that several sleepers of a loop wake at once:
-        at a multiple of ``together``, if that is not 0."""
-        when = self._loop.time() + seconds
-        if together:
-            moment = math.ceil(when / together) * together
-            when = moment + (when - moment + together) * _IN_ORDER
-        await self._until(when)
-
-    async def _until(self, when: float | None) -> None:
         self._woken = self._loop.create_future()
-        timer = None if when is None else self._loop.call_at(when, self._set)
+        timer = None if seconds is None else self._loop.call_later(seconds, self._set)
         try:
             await self._woken
         finally:
             if timer is not None:
                 timer.cancel()
+
+
+async def _sleep(seconds: float, together: float) -> None:
+    """For at least ``seconds``, and at most ``together`` longer, so that several sleepers of a loop wake at once: at a
+    multiple of ``together``, if that is not 0. Order: never by a ``_Wake``, which may be called late."""
+    loop = asyncio.get_running_loop()
+    when = loop.time() + seconds
+    if together:
+        moment = math.ceil(when / together) * together
+        when = moment + (when - moment + together) * _IN_ORDER
+    over = loop.create_future()
+    timer = loop.call_at(when, _end, over)
+    try:
+        await over
+    finally:
+        timer.cancel()
+
+
+def _end(over: "asyncio.Future[None]") -> None:
+    if not over.done():
+        over.set_result(None)
 
 
 def _text(error: BaseException | None) -> str:

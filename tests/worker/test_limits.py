@@ -7,6 +7,7 @@ import pytest
 
 from pystorm_source import AsyncBolt, Bolt, Hopeless, RetryLater, Topology
 from pystorm_source.errors import TupleFailed
+from pystorm_source.limits.local_lessor import LocalLessor
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import ManualClock, SystemClock, run_topology
 from testbed.periods import most_in_a_period
@@ -71,6 +72,23 @@ def test_no_second_has_more_calls_than_the_limit_and_it_is_used(base, scheduler)
     assert sorted(result.rows("ask")) == [(n,) for n in range(30)]
     assert most_in_a_period(sorted(times), 1.0) <= 22, "a busy machine stops a thread behind its permit"
     assert times[-1] - times[0] < 2 * 30 / 20
+
+
+def test_a_permit_from_another_thread_is_not_used_before_its_time(monkeypatch):
+    want = LocalLessor.want
+
+    def in_a_thread(self, permits):
+        thread = threading.Thread(target=want, args=(self, permits))
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(LocalLessor, "want", in_a_thread)
+    clock = SystemClock()
+    bolt, times = recording(AsyncBolt, clock)
+    run_topology(topology_of(bolt, 20, limit="200/s"), clock=clock)
+
+    assert len(times) == 20
+    assert times[-1] - times[0] > 19 / 200 - 0.01
 
 
 @pytest.mark.parametrize(("limit", "moments"), [("500/s", 200), ("100/s", 300)])
