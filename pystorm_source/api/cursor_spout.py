@@ -188,8 +188,14 @@ class _Pages(PolledRows):
         for step in range(len(self._names)):
             name = self._names[(self._turn + step) % len(self._names)]
             if now >= self._due.get(name, now):
-                self._read(name)  # order: if it is refused, the same partition is asked first again
-                self._turn = (self._turn + step + 1) % len(self._names)
+                following = (self._turn + step + 1) % len(self._names)
+                try:
+                    self._read(name)
+                except Exception as error:
+                    if not self._spout._pystorm_is_busy(error):  # else the same partition is asked first again
+                        self._turn = following
+                    raise
+                self._turn = following
                 return None
         if not (self._has_rows and self.is_over):
             return None
@@ -202,8 +208,10 @@ class _Pages(PolledRows):
         before = self._sizes.get(partition)
         try:
             page = page_of(spout, partition, cursor, before)
-        except Exception:
-            if not spout.exit_on_exception:  # it is asked again, and not at once
+        except Exception as error:
+            # It is asked again, and not at once. A busy source: when the engine says, or the time of its outage would
+            # end with a call that asks nothing.
+            if not (spout.exit_on_exception or spout._pystorm_is_busy(error)):
                 self._due[partition] = self._now() + self._poll_seconds
             raise
         count = self._sizes[partition] = len(page.rows)

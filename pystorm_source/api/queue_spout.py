@@ -257,16 +257,16 @@ class _Messages(PolledRows):
                 answer: Any = spout.receive(spout.receive_count)
                 messages = list(answer) if isinstance(answer, Iterable) else [answer]
             found = self._checked(messages)
-        except Exception:
+            digests = [digest_of(spout.message_key(id)) for id, _ in found]  # all of them before one counts as received
+        except Exception as error:
             spout._pystorm_receive_failed()
-            if not spout.exit_on_exception:  # it is asked again, and not at once
+            if not (spout.exit_on_exception or spout._pystorm_is_busy(error)):  # it is asked again, and not at once
                 self._due = self._now() + self._poll_seconds
             raise
         self._is_empty = not found
         if self._is_empty and not self._ends:
             self._due = self._now() + self._poll_seconds
         rows = []
-        digests = [digest_of(spout.message_key(id)) for id, _ in found]  # all of them before one counts as received
         for (id, row), digest in zip(found, digests, strict=True):
             if digest in self._held:
                 self._held[digest] = id  # delivered again: from now on this one counts

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from cython_core.routing.component_base import SpoutBase
+from cython_core.routing.failure_kinds import RetryLater
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.errors import MethodMissingError
@@ -48,6 +49,10 @@ class Spout(Component, SpoutBase):
     def _pystorm_repeatable(self) -> AbstractContextManager[None]:
         """Wraps a call that may be made again with the same arguments, as ``topology.retry.on`` says."""
         return nullcontext() if self._pystorm_outage is None else self._pystorm_outage.repeatable()
+
+    def _pystorm_is_busy(self, error: Exception) -> bool:
+        """Whether a call that raised this is repeated, with pauses that the engine counts."""
+        return isinstance(error, RetryLater) or (self._pystorm_outage is not None and self._pystorm_outage.passes(error))
 
     def _pystorm_notes(self) -> str:
         """Returns JSON text: where the spout is after the rows of this micro-batch. ``over``: its source then had

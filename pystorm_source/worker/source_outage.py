@@ -18,7 +18,7 @@ from cython_core.routing.failure_kinds import FailureKind, RetryLater
 from pystorm_source.clock import Clock
 from pystorm_source.errors import one_line, said
 from pystorm_source.options import EngineOptions
-from pystorm_source.worker.ended_generator import refuse_ended_generator
+from pystorm_source.worker.ended_generator import ended_generator, refuse_ended_generator
 from pystorm_source.worker.failure import SpoutUnavailable, tuple_failed
 from pystorm_source.worker.failure_rules import FailureRules
 from pystorm_source.worker.users_method import users_method
@@ -108,13 +108,15 @@ class SourceOutage:
             return True
         if not isinstance(error, Exception) or isinstance(error, FailureKind):
             return False
-        return (self.task == 0 or error is self._repeatable) and self._rules.retries(error)
+        # One that has ended a generator fails the task, as without rules: the next call could find nothing more in it.
+        may_repeat = self.task == 0 or (error is self._repeatable and ended_generator(error) is None)
+        return may_repeat and self._rules.retries(error)
 
     def note(self, method: str, error: BaseException) -> None:
         """Notes that a call was refused. Raises SpoutUnavailable if that has lasted too long; TopologyError if the
         spout cannot continue where it was."""
         self._repeatable = None  # its traceback would keep the frames
-        if method in READS:
+        if method in READS and isinstance(error, RetryLater):
             refuse_ended_generator(self.spout, users_method(method, error), error)
         now = self._clock.monotonic()
         if self._since is None:

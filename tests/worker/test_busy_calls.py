@@ -102,8 +102,10 @@ def test_the_call_is_made_again_after_pauses_that_double(spout, call, scheduler)
     assert all(wanted <= each <= 1.3 * wanted for wanted, each in zip((0.5, 1, 2, 4), pauses, strict=True))
 
 
+@pytest.mark.parametrize("exits", [True, False])
 @pytest.mark.parametrize(("spout", "call"), CALLS)
-def test_one_error_names_the_call_that_stays_refused(spout, call):
+def test_one_error_names_the_call_that_stays_refused(monkeypatch, spout, call, exits):
+    monkeypatch.setattr(spout, "exit_on_exception", exits)
     with pytest.raises(TupleFailed) as raised:
         run(spout, Source(call, times=10**9), **{"spout.unavailable.timeout": "5m"})
     assert raised.value.code == "PYSTORM_SPOUT_UNAVAILABLE"
@@ -225,12 +227,32 @@ class Keeps(Pages):
         return found, cursor + len(found)
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError("gone"), RetryLater(1)], ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("spout", [Yields, Keeps])
-def test_a_generator_that_the_exception_has_ended_is_refused(spout, error):
-    what = "RetryLater" if isinstance(error, RetryLater) else r"what topology\.retry\.on retries"
-    with pytest.raises(TopologyError, match=rf"^\S+ read\(\) of spout 'rows' must not raise {what} inside of a gen"):
-        run(spout, Source("row 3", times=1, error=error))
+def test_a_generator_that_retry_later_has_ended_is_refused(spout):
+    with pytest.raises(TopologyError, match=r"^\S+ read\(\) of spout 'rows' must not raise RetryLater inside of a gen"):
+        run(spout, Source("row 3", times=1, error=RetryLater(1)))
+
+
+@pytest.mark.parametrize("spout", [Yields, Keeps])
+def test_an_exception_that_has_ended_a_generator_is_not_retried(spout):
+    with pytest.raises(TupleFailed, match="read.. raised ConnectionResetError: gone"):
+        run(spout, Source("row 3", times=1, error=ConnectionResetError("gone")))
+
+
+def test_a_partition_that_raises_does_not_keep_the_others_from_their_turn():
+    asked = []
+
+    class Unpaced(Pages):
+        poll_seconds = 0
+        exit_on_exception = False
+
+        def read(self, cursor, limit):
+            asked.append(self.partition)
+            return super().read(cursor, limit)
+
+    result = run(Unpaced, Source("read a 0", times=2, error=ValueError("no JSON")))
+    assert asked[:4] == ["a", "b", "a", "b"]
+    assert numbers(result) == sorted([*range(5), *range(5)])
 
 
 class Fetches(Pages):
