@@ -19,7 +19,7 @@ WAIT_SECONDS = 0.1
 FIRST_SECONDS = 1.0
 """Wait for the first bytes of a connection. Less: availableNow may end before the server has sent what it keeps."""
 ENOUGH_SECONDS = 60.0
-"""So long after its first event, availableNow no longer waits for a pause. Less: it ends before a slow server has sent
+"""So long after its first bytes, availableNow no longer waits for a pause. Less: it ends before a slow server has sent
 what it keeps. More: a query over a stream that never pauses runs for longer."""
 
 
@@ -119,10 +119,11 @@ class EventStreamSpout(CursorSpout):
             raise trouble
         events = [self._inbox.popleft() for _ in range(min(limit, len(self._inbox)))]
         # A silent stream has no more: availableNow must not end in the middle of what the server sends.
-        is_early = self.clock.monotonic() < self._enough_at
-        self._pystorm_has_more = bool(self._inbox) or (is_early and (bool(events) or self._connection.is_amid))
+        now, goes_on = self.clock.monotonic(), bool(events) or self._connection.is_amid
+        self._pystorm_has_more = bool(self._inbox) or (goes_on and now < self._enough_at)
+        if goes_on:
+            self._enough_at = min(self._enough_at, now + ENOUGH_SECONDS)
         if events:
-            self._enough_at = min(self._enough_at, self.clock.monotonic() + ENOUGH_SECONDS)
             self._warn_without_ids(events)
             self._at = {"id": events[-1].id, "count": cursor["count"] + len(events)}
         return [event._asdict() for event in events], self._at
