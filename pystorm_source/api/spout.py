@@ -52,7 +52,9 @@ class Spout(Component, SpoutBase):
 
     def _pystorm_is_busy(self, error: Exception) -> bool:
         """Whether a call that raised this is repeated, with pauses that the engine counts."""
-        return isinstance(error, RetryLater) or (self._pystorm_outage is not None and self._pystorm_outage.passes(error))
+        return isinstance(error, RetryLater) or (
+            self._pystorm_outage is not None and self._pystorm_outage.passes(error)
+        )
 
     def _pystorm_notes(self) -> str:
         """Returns JSON text: where the spout is after the rows of this micro-batch. ``over``: its source then had

@@ -207,8 +207,8 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_CONTRACT_BROKEN": Condition(
         "ContractBroken",
-        "`verify_spout` or `verify_bolt` found that a component breaks a rule of the engine.",
-        "Change the component as the message says. The error's attribute `law` names the rule.",
+        "`verify_spout` or `verify_bolt` found that a component breaks a law of the engine.",
+        "Change the component as the message says. The error's attribute `law` names it.",
     ),
     "PYSTORM_TOPOLOGY_DOES_NOT_END": Condition(
         "TopologyTimeoutError",

@@ -193,7 +193,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="topology.message.timeout.by.progress", default=False)
     max_spout_pending: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Most unfinished tuples of a spout's task. Unset: a million, counted from the oldest."),
+        Meta(description="Most unfinished tuples of a spout's task. Unset: a million after the oldest one."),
     ] = msgspec.field(name="topology.max.spout.pending", default=None)
     producer_batch_dynamic: Annotated[
         bool,
@@ -227,16 +227,15 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="Milliseconds before a PartitionedSpout's tuple is retried. Each failure doubles them, up to "
-            "a minute.",
+            description="Milliseconds before the engine retries a tuple. Each failure doubles them, up to a minute.",
         ),
     ] = msgspec.field(name="topology.spout.retry.backoff.millis", default=0)
     retry_on: Annotated[
         dict[str, Any] | str,
         Meta(
             description='Exception classes as JSON: {"TimeoutError": "retry", "ValueError": "never"}. retry: repeats '
-            "the tuple, even with exit_on_exception, or the call of a spout: on the driver and, of a CursorSpout or "
-            "QueueSpout, in a task. never: makes the tuple a dead letter at once. Also in the config of a component."
+            "the tuple, even with exit_on_exception; in a spout, repeats calls on the driver, and in a task those of a "
+            "CursorSpout or QueueSpout. never: makes the tuple a dead letter at once. Also in a component's config."
         ),
     ] = msgspec.field(name="topology.retry.on", default="")
     spout_poll_seconds: Annotated[
@@ -250,7 +249,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             description="How long (ms, s, m, h, d) a spout may raise RetryLater, or what topology.retry.on retries, "
-            "before the query fails."
+            "before the task fails or, on the driver, the query."
         ),
     ] = msgspec.field(name="spout.unavailable.timeout", default="10m")
     dead_letter: Annotated[
@@ -385,7 +384,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=100,
-            description="Percentage of failed calls (of at least ten in the last second) that pauses calls. 0: never.",
+            description="Percentage of failed calls in the last second (at least of the last ten) that pauses calls. "
+            "0: never.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.percent", default=50)
     breaker_pause_secs: Annotated[

@@ -34,7 +34,7 @@ class RateOptions(Options, frozen=True, kw_only=True):
     )
     start_time: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Time of value 0: seconds since 1970 (UTC). Unset: 1970, and a query begins now."),
+        Meta(description="Time of value 0: seconds since 1970 (UTC). Unset: 1970; a new query begins at present."),
     ] = msgspec.field(name="startTime", default=None)
 
 

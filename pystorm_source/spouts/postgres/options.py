@@ -70,7 +70,7 @@ class PostgresOptions(Options, frozen=True, kw_only=True):
     )
     snapshot: Annotated[
         bool,
-        Meta(description="Whether a slot that the spout creates first delivers existing rows."),
+        Meta(description="Whether a new slot first delivers the rows that its tables already have."),
     ] = msgspec.field(name="postgres.snapshot", default=True)
     key: Annotated[
         str,
