@@ -39,7 +39,7 @@ CASES = {
         *("component 'spout', task 1: next_tuple()", "last offset 1; in partition 'p' [0, 5) of spout 'spout'"),
         *(RAISED, 3),
     ),
-    "Heads": ("component 'spout', on the driver: snapshot()", "none", RAISED, 3),
+    "Heads": ("component 'spout', on the driver: latest()", "none", RAISED, 3),
 }
 
 
