@@ -26,6 +26,7 @@ class EventParser:
         self._is_begin = True
         self._event = ""
         self._data: list[str] = []
+        self._has_begun = False
 
     def feed(self, data: bytes) -> list[Event]:
         """Returns the events that are complete now."""
@@ -49,15 +50,16 @@ class EventParser:
     @property
     def is_amid(self) -> bool:
         """Whether an event has begun that is not complete."""
-        return bool(self._data) or (len(self._rest) > 0 and not self._rest.startswith(b":"))
+        return self._has_begun or (len(self._rest) > 0 and not self._rest.startswith(b":"))
 
     def _take(self, line: str, events: list[Event]) -> None:
         if not line:
             if self._data:
                 events.append(Event(self.id, self._event or "message", "\n".join(self._data)))
-            self._event, self._data = "", []
+            self._event, self._data, self._has_begun = "", [], False
             return
         field, _, value = line.partition(":")  # a comment has an empty field
+        self._has_begun = self._has_begun or field in ("data", "event", "id")
         value = value.removeprefix(" ")
         if field == "data":
             self._data.append(value)

@@ -55,3 +55,16 @@ def test_cuts_and_ends_of_lines_change_nothing(lines, end, has_mark, data):
         at += size
     # A carriage return at the very end may be half of a line's end.
     assert found == wanted or (end == "\r" and found == wanted[: len(found)] and len(wanted) - len(found) == 1)
+
+
+def test_an_event_has_begun_at_its_first_byte_and_ended_at_its_blank_line():
+    parser = EventParser()
+    assert not parser.is_amid
+    found = []
+    for byte in b":hello\nretry: 10\n\nid: 1\nevent: edit\ndata: a\n\n:bye\n":
+        parser.feed(bytes([byte]))
+        found.append(parser.is_amid)
+    text = ":hello\nretry: 10\n\nid: 1\nevent: edit\ndata: a\n\n:bye\n"
+    first, last = text.index("id"), text.index("\n\n:bye")
+    assert all(found[first : last + 1])
+    assert not any(found[last + 1 :])
