@@ -242,7 +242,7 @@ def test_an_exception_that_has_ended_a_generator_is_not_retried(spout):
 def test_a_partition_that_raises_does_not_keep_the_others_from_their_turn():
     asked = []
 
-    class Unpaced(Pages):
+    class AtOnce(Pages):
         poll_seconds = 0
         exit_on_exception = False
 
@@ -250,7 +250,7 @@ def test_a_partition_that_raises_does_not_keep_the_others_from_their_turn():
             asked.append(self.partition)
             return super().read(cursor, limit)
 
-    result = run(Unpaced, Source("read a 0", times=2, error=ValueError("no JSON")))
+    result = run(AtOnce, Source("read a 0", times=2, error=ValueError("no JSON")))
     assert asked[:4] == ["a", "b", "a", "b"]
     assert numbers(result) == sorted([*range(5), *range(5)])
 
