@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from pystorm_source.errors import OptionError
 from pystorm_source.options import Options
+from pystorm_source.options.authorization import check_one_authorization
 from pystorm_source.options.http_address import check_address
 
 
@@ -48,12 +48,8 @@ class EventStreamOptions(Options, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_address("events.url", self.url, "set events.token or events.auth.header.*")
-        if self.token is not None and any(key.lower() == "authorization" for key in self.auth_headers or ()):
-            raise OptionError(
-                "options 'events.token' and 'events.auth.header.authorization' both set the header Authorization: set "
-                "one of them. Given: both",
-                code="PYSTORM_OPTIONS_CONFLICT",
-            )
+        if self.token is not None:
+            check_one_authorization("events.token", "events.auth.header.", self.auth_headers)
 
     @property
     def all_headers(self) -> dict[str, str]:

@@ -11,6 +11,7 @@ from msgspec import Meta
 from pystorm_source.errors import OptionError, given
 from pystorm_source.formats.rescued import RescuedColumn
 from pystorm_source.options import Options, fields_of, parse
+from pystorm_source.options.authorization import check_one_authorization
 from pystorm_source.options.http_address import check_address, shown_address
 from pystorm_source.options.names import listed
 
@@ -166,12 +167,8 @@ class HttpOptions(Options, frozen=True, kw_only=True):
                 f"Given: {chosen!r}",
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
-        if chosen and any(key.lower() == "authorization" for key in self.auth_headers or ()):
-            raise OptionError(
-                f"options {chosen[0]!r} and 'http.auth.header.authorization' both set the header Authorization: set "
-                "one of them. Given: both",
-                code="PYSTORM_OPTIONS_CONFLICT",
-            )
+        if chosen:
+            check_one_authorization(chosen[0], "http.auth.header.", self.auth_headers)
         needed = {
             "http.user": (self.user, self.password),
             "http.oauth.url": (self.oauth_url, self.oauth_client, self.oauth_secret),
