@@ -39,6 +39,14 @@ def numbers(checkpoint):
     return sorted(n for rows in checkpoint.rows for (n,) in rows)
 
 
+def settle(run, queue):
+    for _ in range(60):
+        if queue.waiting == 0:
+            break
+        run.trigger()
+    assert (queue.waiting, queue.received) == (0, 0)
+
+
 def until(run, checkpoint, count, most=60):
     """Triggers until so many rows are there."""
     for _ in range(most):
@@ -130,11 +138,7 @@ def test_a_queue_that_is_busy_loses_nothing(redis, queue, tmp_path, method):
     checkpoint = Checkpoint()
     run = Run(options(redis, tmp_path), checkpoint)
     until(run, checkpoint, 10)
-    for _ in range(60):
-        if queue.waiting == 0:
-            break
-        run.trigger()
-    assert (queue.waiting, queue.received) == (0, 0)
+    settle(run, queue)
     assert numbers(checkpoint) == list(range(10))
 
 
@@ -146,11 +150,7 @@ def test_calls_that_raise_what_is_worth_a_retry_are_made_again(redis, queue, tmp
     more = {"topology.retry.on": '{"ConnectionError": "retry"}', "batch.target.millis": 2000}
     run = Run(options(redis, tmp_path, "Short", **more), checkpoint)
     until(run, checkpoint, 10)
-    for _ in range(60):
-        if queue.waiting == 0:
-            break
-        run.trigger()
-    assert (queue.waiting, queue.received) == (0, 0)
+    settle(run, queue)
     assert numbers(checkpoint) == list(range(10))
     assert f"spout 'orders' is unavailable: {method}() raised ConnectionAbortedError: gone" in caplog.text
 

@@ -122,28 +122,28 @@ def test_available_now_reads_what_there_is_and_ends(server, tmp_path):
     assert ids(checkpoint) == list(range(1, 24))
 
 
-def test_available_now_reads_on_while_the_server_sends(server, tmp_path, monkeypatch):
-    """Slowly, over several micro-batches."""
+def read_slowly(server, tmp_path, monkeypatch):
     monkeypatch.setattr("pystorm_source.spouts.events.spout.WAIT_SECONDS", 2.0)  # a busy machine pauses, too
-    server.fill(40)
     server.pause = 0.0005
     checkpoint = Checkpoint()
     run = Run(options(server, tmp_path, maxOffsetsPerTrigger=1000), checkpoint, available_now=True)
     run.drain()
     run.reader.stop()
+    return checkpoint
+
+
+def test_available_now_reads_on_while_the_server_sends(server, tmp_path, monkeypatch):
+    """Slowly, over several micro-batches."""
+    server.fill(40)
+    checkpoint = read_slowly(server, tmp_path, monkeypatch)
     assert ids(checkpoint) == list(range(1, 41))
     assert len(checkpoint.rows) > 2
 
 
 def test_available_now_ends_although_the_server_never_pauses(server, tmp_path, monkeypatch):
-    monkeypatch.setattr("pystorm_source.spouts.events.spout.WAIT_SECONDS", 2.0)
     monkeypatch.setattr("pystorm_source.spouts.events.spout.ENOUGH_SECONDS", 0.5)
     server.fill(100_000)
-    server.pause = 0.0005
-    checkpoint = Checkpoint()
-    run = Run(options(server, tmp_path, maxOffsetsPerTrigger=1000), checkpoint, available_now=True)
-    run.drain()
-    run.reader.stop()
+    checkpoint = read_slowly(server, tmp_path, monkeypatch)
     found = ids(checkpoint)
     assert 0 < len(found) < 10_000
     assert found == list(range(1, len(found) + 1))
