@@ -41,8 +41,7 @@ class KeyColumns:
 
 def key_at(waiting: Iterable[tuple[int, pa.RecordBatch]], offset: int, behind: int = 0) -> str:
     """Returns the values of an input row: a JSON array, with times in UTC, not in the zone of Spark's session.
-    ``waiting``: batches with the offset of their first row, in
-    order; ``behind``: columns in front of the key's."""
+    ``waiting``: batches with the offset of their first row, in order; ``behind``: columns in front of the key's."""
     known = list(waiting)
     start, batch = known[bisect_right(known, offset, key=itemgetter(0)) - 1]
     return json_text(tuple(_in_utc(column[offset - start].as_py()) for column in batch.columns[behind:]))

@@ -165,7 +165,7 @@ def test_columns_are_those_of_the_source(spout):
 
 
 def spout_of(columns, rows, following=None):
-    """Of a source that gives these rows once."""
+    """The spout of a source that gives these rows once."""
 
     class Once(SimpleDataSourceStreamReader):
         def initialOffset(self):

@@ -266,7 +266,7 @@ def test_a_further_value_of_a_row_without_names_is_no_field(server, rescued, res
 
 @pytest.mark.parametrize("paging", PAGINGS)
 def test_available_now_reads_on_behind_rows_that_are_left_out(server, tmp_path, paging):
-    """A page of which a row is left out is still full."""
+    """A full page stays full if a row of it is left out."""
     server.fill(60)
     for row in (*server.rows[""][12:24], server.rows[""][30]):
         row["text"] = 5
@@ -281,7 +281,7 @@ def test_available_now_reads_on_behind_rows_that_are_left_out(server, tmp_path, 
 
 @pytest.mark.parametrize("more", ["has_more", ""])
 def test_available_now_reads_on_behind_empty_pages_if_the_service_says_so(server, tmp_path, monkeypatch, more, caplog):
-    """Of a service that filters its pages: row 1, and row 40 behind 38 empty ones."""
+    """A service filters its pages: row 1, and row 40 behind 38 empty ones."""
 
     def by_token(handler, rows, query):
         at = int(query.get("cursor", 1))
