@@ -70,7 +70,8 @@ def lines_of_code(program: Path) -> int:
 
 def measured(job: str, side: Side, loads: Loads, processes: Processes) -> Took:
     """Runs a side once: twice few rows, then many; the second of the small runs is taken off. Quick: only many, and
-    nothing is taken off. Raises PeerMissing, Failed, and RuntimeError for wrong rows."""
+    nothing is taken off. Raises PeerMissing, RuntimeError for wrong rows, and Failed, also if many rows take no longer
+    than few."""
     quick = processes.quick
     load = loads.part if side.kind.slow else loads.all
     runs = [load] if quick else [loads.few, loads.few, load]
@@ -91,7 +92,7 @@ def measured(job: str, side: Side, loads: Loads, processes: Processes) -> Took:
     rows = load.rows - loads.few.rows
     seconds, processor = (took[2][key] - took[1][key] for key in ("seconds", "processor"))
     if min(seconds, processor) <= 0:
-        raise RuntimeError(f"{side.name}: {load.rows} rows take no longer than {loads.few.rows}: {took}")
+        raise Failed(f"{load.rows} rows take no longer than {loads.few.rows}: {took}")
     return Took(rows / seconds, rows / processor, wrong)
 
 

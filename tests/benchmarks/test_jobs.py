@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -60,6 +61,28 @@ def test_a_program_that_fails_says_why(tmp_path, processes):
     load = Load(1, lambda work: {"logs": str(work / "none"), "done": str(work)}, lambda out: None)
     with pytest.raises(Failed, match=r"FileNotFoundError: .*none"):
         measured("logs", BY_HAND, Loads(load, load, load), processes)
+
+
+class FasterWithMore:
+    """Processes whose first runs take longer than the others, as a JVM's do on a busy machine."""
+
+    quick = False
+
+    def __init__(self):
+        self.took = [{"seconds": seconds, "processor": seconds} for seconds in (9.0, 8.0, 7.0)]
+
+    @contextmanager
+    def of(self, kind):
+        yield self
+
+    def does(self, program, options):
+        return self.took.pop(0)
+
+
+def test_a_side_whose_many_rows_take_no_longer_than_few_has_no_figure():
+    load = Load(1, lambda work: {}, lambda out: None)
+    with pytest.raises(Failed, match="1 rows take no longer than 1"):
+        measured("logs", BY_HAND, Loads(load, load, load), FasterWithMore())
 
 
 def test_processor_time_includes_children_that_have_ended():
