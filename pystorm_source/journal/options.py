@@ -1,15 +1,17 @@
 """Options of the journal of spouts without offsets."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import pyarrow as pa
 from msgspec import Meta
-from pyarrow.fs import FileSystem
 
 from pystorm_source.errors import OptionError
 from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.options import Options
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 
 class JournalOptions(Options, frozen=True, kw_only=True):
@@ -84,10 +86,12 @@ class JournalOptions(Options, frozen=True, kw_only=True):
 _SCHEMES = ("file", "s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
 
 
-def file_system(path: str) -> tuple[FileSystem | None, str]:
+def file_system(path: str) -> "tuple[FileSystem | None, str]":
     """The file system of a URI, None for this machine's, and the path in it. Raises OptionError."""
     if "://" not in path:
         return None, path
+    from pyarrow.fs import FileSystem  # here: most tasks have no journal, and would begin 8 ms later
+
     try:
         found, inner = FileSystem.from_uri(path)
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:

@@ -18,14 +18,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
-
-from pyarrow.fs import FileSelector, FileSystem, FileType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pystorm_source.errors import WorldError
 from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.journal.options import file_system
 from pystorm_source.journal.private_files import NEW, OWN, FileGroup, group_remedy
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem  # as in ``file_system``
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of a mount without hard links."""
@@ -265,12 +266,14 @@ def _locked(file: int) -> bool:
 class ObjectStore:
     """A folder of any ``pyarrow.fs.FileSystem`` whose objects appear complete, when they are closed."""
 
-    def __init__(self, remote: FileSystem, path: str, shown: str):
+    def __init__(self, remote: "FileSystem", path: str, shown: str):
         self.folder = shown
         self._remote = remote
         self._path = path
 
     def names(self) -> list[str]:
+        from pyarrow.fs import FileSelector, FileType
+
         with _world(self.folder):
             found = self._remote.get_file_info(FileSelector(self._path, allow_not_found=True))
             return sorted(info.base_name for info in found if info.type == FileType.File)
