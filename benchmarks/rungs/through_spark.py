@@ -5,6 +5,7 @@
     c  spout          PairSpout, a tuple at a time → output
     d  spout-id       PairSpout → PairIdBolt → output
     e  batch-spout    BatchSpout, ``next_batch`` → output
+    f  small          milliseconds of a micro-batch of 200 rows: d, against a
 
 All cases run in one session, in turn, one query at a time. A query's first micro-batch starts processes and is
 discarded; the time of the others is what Spark reports for adding the batch (``durationMs.addBatch`` of its progress).
@@ -16,6 +17,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import pyspark
@@ -32,6 +34,8 @@ from testbed.uncontrolled import UNCONTROLLED
 BATCH_ROWS = 100_000
 MEASURED_PER_QUERY = 2
 MICRO_BATCH_SECONDS = 3.0
+SMALL_ROWS = 200
+SMALL_PER_QUERY = 20
 
 
 class Load(NamedTuple):
@@ -101,6 +105,7 @@ def run(settings: Settings) -> Iterator[Record]:
         while min(len(seen[case.name]) for case in CASES) < wanted:
             for case in CASES:
                 seen[case.name] += micro_batches(spark, case, steps[case.name], MEASURED_PER_QUERY, folder)
+        small = _small(spark, wanted, folder)
     for case in CASES:
         yield record(
             "through_spark",
@@ -115,6 +120,31 @@ def run(settings: Settings) -> Iterator[Record]:
             micro_batch_rows=steps[case.name],
             spark=pyspark.__version__,
         )
+    yield record(
+        "through_spark",
+        "small",
+        small["spout-id"],
+        "ms",
+        peer="bare-tuples",
+        peer_version=f"pyspark {pyspark.__version__}",
+        peer_values=small["bare-tuples"],
+        asked=0.91,
+        less_is_better=True,
+        micro_batch_rows=SMALL_ROWS,
+        spark=pyspark.__version__,
+    )
+
+
+def _small(spark: Any, runs: int, folder: Path) -> dict[str, list[float]]:
+    """Returns the milliseconds of complete micro-batches of few rows, the median of each query, by case. All that a
+    query does for a micro-batch counts: offsets, plan, tasks, both logs."""
+    cases = {case.name: case for case in CASES}
+    seen: dict[str, list[float]] = defaultdict(list)
+    for _ in range(runs):
+        for name in ("bare-tuples", "spout-id"):
+            done = progress_of(spark, cases[name], SMALL_ROWS, SMALL_PER_QUERY, folder)
+            seen[name].append(median(progress.durationMs["triggerExecution"] for progress in done))
+    return seen
 
 
 def sized(spark: Any, case: Case, folder: Path) -> int:
@@ -124,7 +154,13 @@ def sized(spark: Any, case: Case, folder: Path) -> int:
 
 
 def micro_batches(spark: Any, case: Case, step: int, measured: int, folder: Path) -> list[float]:
-    """Returns rows per second of each of so many micro-batches of ``step`` rows, after one that is not counted.
+    """Returns rows per second of each of so many micro-batches of ``step`` rows. Raises as ``progress_of``."""
+    done = progress_of(spark, case, step, measured, folder)
+    return [progress.numInputRows / progress.durationMs["addBatch"] * 1000 for progress in done]
+
+
+def progress_of(spark: Any, case: Case, step: int, measured: int, folder: Path) -> list[Any]:
+    """Returns what Spark reports of so many micro-batches of ``step`` rows, after one that is not counted.
 
     Raises RuntimeError if the query read a wrong number of rows.
     """
@@ -140,4 +176,4 @@ def micro_batches(spark: Any, case: Case, step: int, measured: int, folder: Path
     if sum(progress.numInputRows for progress in done) != total or len(done) != 1 + measured:
         rows = [progress.numInputRows for progress in done]
         raise RuntimeError(f"{case.name}: micro-batches of {rows} rows instead of {1 + measured} of {step}")
-    return [progress.numInputRows / progress.durationMs["addBatch"] * 1000 for progress in done[1:]]
+    return done[1:]
