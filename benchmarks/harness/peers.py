@@ -34,7 +34,7 @@ class Peer(NamedTuple):
         return _environment(self)
 
 
-PYSTORM = Peer("pystorm", "3.1.4")
+PYSTORM = Peer("pystorm", "3.1.4", ("pyarrow==26.0.1",))
 BYTEWAX = Peer("bytewax", "0.21.1", ("confluent-kafka==2.16.1", "pyarrow==26.0.1"))
 FLINK = Peer("apache-flink", "2.3.0", ("aiohttp==3.14.5",))
 PATHWAY = Peer("pathway", "0.33.0")

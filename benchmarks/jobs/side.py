@@ -8,7 +8,18 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from benchmarks.harness.peers import BYTEWAX, FLINK, FLINK_JARS, PATHWAY, QUIX, SPARK_KAFKA, Peer
+from benchmarks.harness.peers import (
+    BYTEWAX,
+    FLINK,
+    FLINK_JARS,
+    PATHWAY,
+    PYSTORM,
+    QUIX,
+    SPARK_KAFKA,
+    STORM,
+    Peer,
+    java_classes,
+)
 from benchmarks.harness.record import ROOT
 from testbed.maven import java_jars
 from testbed.ports import free_port
@@ -81,6 +92,16 @@ def _flink_environment() -> dict[str, str]:
     }
 
 
+def _storm_environment() -> dict[str, str]:
+    from pystorm_source.spark.java import ensure_java
+
+    return {"JAVA_HOME": str(ensure_java().home)}
+
+
+def _storm_classes() -> dict[str, str]:
+    return {"classes": java_classes("StormWords", STORM)}
+
+
 def _two_ports() -> dict[str, list[int]]:
     return {"ports": [free_port(), free_port()]}
 
@@ -90,5 +111,6 @@ PYFLINK = Kind(FLINK.version, FLINK, _flink_environment, _flink_jars, slow=True)
 PATHWAYS = Kind(PATHWAY.version, PATHWAY, options=_two_ports, slow=True)
 QUIX_STREAMS = Kind(QUIX.version, QUIX, slow=True)
 BYTEWAXES = Kind(BYTEWAX.version, BYTEWAX, options=_two_ports, slow=True)
+STORMS = Kind(STORM.version, PYSTORM, _storm_environment, _storm_classes, slow=True)
 BARE = Kind(f"CPython {platform.python_version()}", None)
 """No package: nothing is asked against it."""

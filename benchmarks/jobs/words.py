@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.harness.text import Text, written
 from benchmarks.jobs.kafka_loads import rows_of
 from benchmarks.jobs.measuring import Job, Load, Loads
-from benchmarks.jobs.side import BYTEWAXES, EXACTLY_ONCE, NONE, PATHWAYS, PYFLINK, SPARK, Side
+from benchmarks.jobs.side import AT_LEAST_ONCE, BYTEWAXES, EXACTLY_ONCE, NONE, PATHWAYS, PYFLINK, SPARK, STORMS, Side
 
 BYTES = {"few": 2_000_000, "part": 40_000_000, "all": 400_000_000}
 QUICK_BYTES = {"few": 10_000, "part": 100_000, "all": 100_000}
@@ -41,6 +41,7 @@ WORDS = Job(
         Side("flink-thread", "flink", PYFLINK, EXACTLY_ONCE, {"mode": "thread"}),
         Side("pathway", "pathway", PATHWAYS, NONE),
         Side("bytewax", "bytewax", BYTEWAXES, NONE),
+        Side("storm", "storm", STORMS, AT_LEAST_ONCE),
     ),
     _loads,
     asked=0.8,
