@@ -1,8 +1,8 @@
 """The peers: released packages, in the ignored folder ``.peers/``.
 
 Each Python peer has its own virtual environment, which pip makes on first use with the Python that runs the benchmark;
-Maven fetches Java peers. If a peer is unavailable (no network, no wheel for this Python, no Java), the record says so,
-and the other cases still run.
+Maven fetches Java peers, and Go builds its own. If a peer is unavailable (no network, no wheel for this Python, no
+Java), the record says so, and the other cases still run.
 """
 
 import functools
@@ -18,7 +18,7 @@ from testbed.maven import FOLDER, Jar, PeerMissing, fetched, last_line
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "peer_programs"
 INSTALL_SECONDS = 900
-"""For one peer: the largest has 1 GB of packages."""
+"""For one peer: the largest has 1 GB of packages; Telegraf is built in 3 minutes."""
 
 
 class Peer(NamedTuple):
@@ -32,6 +32,19 @@ class Peer(NamedTuple):
     def python(self) -> Path:
         """The interpreter that has this package; made if need be. Raises PeerMissing."""
         return _environment(self)
+
+
+class GoPeer(NamedTuple):
+    """A program of a released Go module."""
+
+    package: str
+    version: str
+    tags: tuple[str, ...] = ()
+    """Parts of the program that are built."""
+
+    def program(self) -> Path:
+        """The program; built if need be. Raises PeerMissing."""
+        return _built(self)
 
 
 PYSTORM = Peer("pystorm", "3.1.4", ("pyarrow==26.0.1",))
@@ -54,6 +67,11 @@ FLINK_JARS = (
     Jar("org.apache.hadoop", "hadoop-client-runtime", "3.3.6", alone=True),
 )
 STORM = Jar("org.apache.storm", "storm-server", "2.8.3")
+TELEGRAF = GoPeer(
+    "github.com/influxdata/telegraf/cmd/telegraf",
+    "1.37.2",
+    ("custom", "inputs.tail", "outputs.file", "parsers.grok", "serializers.csv"),
+)
 
 
 @functools.cache
@@ -67,14 +85,29 @@ def _environment(peer: Peer) -> Path:
     shutil.rmtree(home, ignore_errors=True)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
     for command in ([sys.executable, "-m", "venv", str(home)], pip):
-        try:
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-        except subprocess.CalledProcessError as error:
-            raise PeerMissing(f"{name} {version} cannot be installed here: {last_line(error.stderr)}") from error
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise PeerMissing(f"{name} {version} cannot be installed here: {error}") from error
+        _run(command, f"{name} {version}")
     ready.write_text("\n".join(packages))
     return python
+
+
+def _run(command: list[str], peer: str, environment: dict[str, str] | None = None) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS, env=environment)
+    except subprocess.CalledProcessError as error:
+        raise PeerMissing(f"{peer} cannot be installed here: {last_line(error.stderr)}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PeerMissing(f"{peer} cannot be installed here: {error}") from error
+
+
+@functools.cache
+def _built(peer: GoPeer) -> Path:
+    name = peer.package.rpartition("/")[2]
+    home = FOLDER / f"{name}-{peer.version}"
+    if not (home / name).exists():
+        home.mkdir(parents=True, exist_ok=True)
+        command = ["go", "install", "-tags", ",".join(peer.tags), f"{peer.package}@v{peer.version}"]
+        _run(command, f"{name} {peer.version}", {**os.environ, "GOBIN": str(home)})
+    return home / name
 
 
 def java_classes(program: str, *jars: Jar) -> str:

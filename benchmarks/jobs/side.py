@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -17,14 +18,17 @@ from benchmarks.harness.peers import (
     QUIX,
     SPARK_KAFKA,
     STORM,
+    TELEGRAF,
     Peer,
     java_classes,
 )
 from benchmarks.harness.record import ROOT
-from testbed.maven import java_jars
+from testbed.maven import PeerMissing, java_jars
 from testbed.ports import free_port
 
 EXACTLY_ONCE, AT_LEAST_ONCE, NONE = "exactly once", "at least once", "none"
+SYSLOG_NG = "3.38.1"
+"""Debian's package syslog-ng-core: not fetched, for only root can install it."""
 
 
 class Kind(NamedTuple):
@@ -102,6 +106,20 @@ def _storm_classes() -> dict[str, str]:
     return {"classes": java_classes("StormWords", STORM)}
 
 
+def _telegraf() -> dict[str, str]:
+    return {"telegraf": str(TELEGRAF.program())}
+
+
+def _syslog_ng() -> dict[str, str]:
+    try:
+        found = subprocess.run(["syslog-ng", "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise PeerMissing(f"syslog-ng is not installed here: {error}") from error
+    if f"({SYSLOG_NG})" not in found:
+        raise PeerMissing(f"syslog-ng here is not {SYSLOG_NG}")
+    return {}
+
+
 def _two_ports() -> dict[str, list[int]]:
     return {"ports": [free_port(), free_port()]}
 
@@ -112,5 +130,7 @@ PATHWAYS = Kind(PATHWAY.version, PATHWAY, options=_two_ports, slow=True)
 QUIX_STREAMS = Kind(QUIX.version, QUIX, slow=True)
 BYTEWAXES = Kind(BYTEWAX.version, BYTEWAX, options=_two_ports, slow=True)
 STORMS = Kind(STORM.version, PYSTORM, _storm_environment, _storm_classes, slow=True)
+TELEGRAFS = Kind(TELEGRAF.version, None, options=_telegraf)
+SYSLOG_NGS = Kind(SYSLOG_NG, None, _syslog_ng)
 BARE = Kind(f"CPython {platform.python_version()}", None)
 """No package: nothing is asked against it."""
