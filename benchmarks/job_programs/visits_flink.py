@@ -7,6 +7,8 @@ from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from pyflink.datastream.state import ValueStateDescriptor
 from pyflink.table import StreamTableEnvironment
 
+from benchmarks.job_programs.visits import VISITORS
+
 
 class Count(KeyedProcessFunction):
     def open(self, runtime_context):
@@ -27,6 +29,10 @@ def run(servers, topic, jars, mode, out, work, step):
         "python.executable": sys.executable,
         "restart-strategy.type": "fixed-delay",
         "python.execution-mode": mode,
+        # Each state that is not in the cache costs a request to the JVM, and each that has changed when a bundle ends.
+        "python.state.cache-size": str(VISITORS),
+        "python.fn-execution.bundle.size": str(VISITORS),
+        "python.fn-execution.bundle.time": "10000",
         "execution.checkpointing.interval": "10s",
         "execution.checkpointing.dir": f"file://{work}",
     }.items():
