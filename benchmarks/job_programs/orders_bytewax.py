@@ -1,5 +1,7 @@
 """Kafka → flat_map in two processes → Parquet by a sink by hand; a crash repeats rows since the last snapshot."""
 
+import time
+from datetime import timedelta
 from pathlib import Path
 
 import bytewax.operators as op
@@ -18,21 +20,23 @@ FILE_ROWS = 100_000
 
 
 class ParquetSink(DynamicSink):
-    def __init__(self, out):
-        self.out = Path(out)
+    def __init__(self, out, seconds):
+        self.out, self.seconds = Path(out), seconds
 
     def build(self, step_id, worker_index, worker_count):
-        return ParquetPart(self.out, worker_index)
+        return ParquetPart(self.out, worker_index, self.seconds)
 
 
 class ParquetPart(StatelessSinkPartition):
-    def __init__(self, out, worker):
+    def __init__(self, out, worker, seconds):
         self.out, self.worker, self.files, self.rows = out, worker, 0, []
+        self.seconds, self.due = seconds, time.monotonic() + seconds
 
     def write_batch(self, items):
         self.rows += items
-        if len(self.rows) >= FILE_ROWS:
+        if len(self.rows) >= FILE_ROWS or time.monotonic() >= self.due:
             self.close()
+            self.due = time.monotonic() + self.seconds
 
     def close(self):
         if self.rows:
@@ -46,17 +50,19 @@ def price(message):
     return [row] if row else []
 
 
-def worker(servers, topic, out, addresses, number, recovery):
+def worker(servers, topic, out, addresses, number, recovery, tail, seconds):
     flow = Dataflow("orders")
-    messages = op.input("in", flow, KafkaSource([servers], [topic], tail=False, batch_size=1000))
-    op.output("out", op.flat_map("price", messages, price), ParquetSink(out))
-    cluster_main(flow, addresses, number, recovery_config=RecoveryConfig(recovery))
+    messages = op.input("in", flow, KafkaSource([servers], [topic], tail=tail, batch_size=1000))
+    op.output("out", op.flat_map("price", messages, price), ParquetSink(out, seconds))
+    settings = {"recovery_config": RecoveryConfig(recovery), "epoch_interval": timedelta(seconds=seconds)}
+    cluster_main(flow, addresses, number, **settings)
 
 
-def run(servers, topic, out, work, ports, step):
+def run(servers, topic, out, work, ports, step, tail=False, seconds=10):
     recovery = Path(work, "recovery")
     Path(out).mkdir()
     recovery.mkdir()
     init_db_dir(recovery, 2)
     addresses = [f"127.0.0.1:{port}" for port in ports]
-    in_workers(worker, *((servers, topic, out, addresses, number, recovery) for number in range(2)))
+    more = (recovery, tail, seconds)
+    in_workers(worker, *((servers, topic, out, addresses, number, *more) for number in range(2)))

@@ -15,7 +15,7 @@ def price(value):
         yield row
 
 
-def run(servers, topic, jars, mode, out, work, step):
+def run(servers, topic, jars, mode, out, work, step, bounded="latest-offset", checkpoints="10s"):
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for key, value in {
         "parallelism.default": "2",
@@ -23,13 +23,13 @@ def run(servers, topic, jars, mode, out, work, step):
         "python.executable": sys.executable,
         "restart-strategy.type": "fixed-delay",
         "python.execution-mode": mode,
-        "execution.checkpointing.interval": "10s",
+        "execution.checkpointing.interval": checkpoints,
         "execution.checkpointing.dir": f"file://{work}",
     }.items():
         tables.get_config().set(key, value)
     tables.execute_sql(f"""CREATE TABLE orders (data BYTES) WITH (
         'connector' = 'kafka', 'properties.bootstrap.servers' = '{servers}', 'topic' = '{topic}', 'format' = 'raw',
-        'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset')""")
+        'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = '{bounded}')""")
     tables.execute_sql(f"""CREATE TABLE priced (
         number BIGINT, customer STRING, category STRING, region STRING, cents BIGINT) WITH (
         'connector' = 'filesystem', 'path' = '{out}', 'format' = 'parquet')""")

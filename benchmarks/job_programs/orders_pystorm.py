@@ -19,12 +19,12 @@ class Orders(Topology):
     priced = Price.spec(inputs=[orders])
 
 
-def run(servers, topic, step, out, work):
+def run(servers, topic, step, out, work, trigger=None):
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()
     options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
     options |= {"maxOffsetsPerTrigger": step, "batch.target.millis": 60_000}
     frame = read_stream(spark, Orders, **options)
-    writer = frame.writeStream.option("checkpointLocation", f"{work}/checkpoint").trigger(availableNow=True)
-    writer.format("parquet").start(out).awaitTermination()
+    writer = frame.writeStream.trigger(**trigger or {"availableNow": True}).format("parquet")
+    writer.start(out, checkpointLocation=f"{work}/checkpoint").awaitTermination()

@@ -14,12 +14,12 @@ def price(batches):
         yield pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], names=FIELDS)
 
 
-def run(servers, topic, step, out, work):
+def run(servers, topic, step, out, work, trigger=None):
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()
     options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
     frame = spark.readStream.format("kafka").options(**options, maxOffsetsPerTrigger=step).load()
     frame = map_in_arrow(frame.select("value"), price, SCHEMA)
-    writer = frame.writeStream.option("checkpointLocation", f"{work}/checkpoint").trigger(availableNow=True)
-    writer.format("parquet").start(out).awaitTermination()
+    writer = frame.writeStream.trigger(**trigger or {"availableNow": True}).format("parquet")
+    writer.start(out, checkpointLocation=f"{work}/checkpoint").awaitTermination()
