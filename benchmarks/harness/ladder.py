@@ -73,6 +73,7 @@ LADDER = (
     Benchmark("keyed", "tuples/s of a bolt that keeps a state for each key; against transformWithState by hand"),
     Benchmark("effects", "rows/s of a sink into a file, as columns and as rows; against a writer by hand"),
     Benchmark("jobs", "rows/s of a core, of whole jobs; against Spark alone, PyFlink, Pathway, Quix Streams, bytewax"),
+    Benchmark("row_latency", "milliseconds from Kafka to a readable row, at 1,000 rows/s; against the same packages"),
     Benchmark("word_count", "bytes/s of a text whose words are counted as columns; against Spark alone, bytewax, rows"),
 )
 

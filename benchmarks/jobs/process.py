@@ -59,17 +59,33 @@ class Process:
         with contextlib.suppress(ProcessLookupError):  # it has ended, and all that it had started
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def does(self, program: str, options: Mapping[str, Any]) -> dict[str, float]:
-        """Seconds and processor seconds of one run. Raises Failed."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+    def start(self, program: str, options: Mapping[str, Any]) -> None:
+        """Starts a run and does not wait for its end."""
+        assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # its last words say why
             self._process.stdin.write(json.dumps({"program": program, **options}) + "\n")
             self._process.stdin.flush()
+
+    def check(self) -> None:
+        """Raises Failed if the process has ended."""
+        if self._process.poll() is not None:
+            raise Failed(self._reason())
+
+    def does(self, program: str, options: Mapping[str, Any]) -> dict[str, float]:
+        """Seconds and processor seconds of one run. Raises Failed."""
+        self.start(program, options)
+        assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith('{"seconds"'):
                 took: dict[str, float] = json.loads(line)
                 return took
-        raise Failed(_reason(self._errors.read_text(errors="replace")))
+        raise Failed(self._reason())
+
+    def _reason(self) -> str:
+        """The last error that the program has printed."""
+        errors = self._errors.read_text(errors="replace")
+        named = [line for line in errors.splitlines() if re.match(r"(Caused by: )?[\w.]+(Error|Exception)\b", line)]
+        return (named[-1] if named else last_line(errors))[:NOTE_CHARACTERS]
 
 
 class Processes(contextlib.ExitStack):
@@ -95,9 +111,3 @@ class Processes(contextlib.ExitStack):
         except Failed:
             del self._running[kind]  # the next side gets another one
             raise
-
-
-def _reason(errors: str) -> str:
-    """The last error that a program has printed."""
-    named = [line for line in errors.splitlines() if re.match(r"(Caused by: )?[\w.]+(Error|Exception)\b", line)]
-    return (named[-1] if named else last_line(errors))[:NOTE_CHARACTERS]
