@@ -68,15 +68,18 @@ PACKAGES = {
     "Pathway": "pathway",
     "Quix Streams": "quix",
     "bytewax": "bytewax",
+    "Storm, Python bolts": "storm",
+    "Telegraf": "telegraf",
+    "syslog-ng": "syslog-ng",
     "by hand": "by-hand",
 }
 JOBS = {
     "orders": ("spark", "spark-udf", "flink", "flink-thread", "pathway", "quix", "bytewax"),
     "decoded": ("spark", "flink", "flink-thread", "pathway"),
     "prices": ("spark", "flink", "pathway", "by-hand"),
-    "visits": ("spark", "spark-state", "pathway", "bytewax"),
-    "logs": ("spark", "by-hand"),
-    "words": ("spark", "flink", "flink-thread", "pathway", "bytewax"),
+    "visits": ("spark", "spark-state", "flink", "flink-thread", "pathway", "bytewax"),
+    "logs": ("spark", "telegraf", "syslog-ng", "by-hand"),
+    "words": ("spark", "flink", "flink-thread", "pathway", "bytewax", "storm"),
 }
 
 # By the first cell of the table's head, then by the first cell of a row: the numbers of the other cells.
