@@ -5,6 +5,7 @@ look. A directory is listed in two halves, as a large one is: what is renamed in
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -16,30 +17,40 @@ _HOOKED = ("stat", "open", "pread", "fstat")
 
 
 class Entry:
-    """What ``os.scandir`` gives."""
+    """What ``os.scandir`` gives. ``folder``: a path or a descriptor."""
 
-    def __init__(self, folder: str, name: str, before: Callable[[], None]):
+    def __init__(self, folder: str | int, name: str, before: Callable[[], None]):
         self.name = name
-        self.path = os.path.join(folder, name)
+        self.path, self._at = (name, folder) if isinstance(folder, int) else (os.path.join(folder, name), None)
         self._before = before
-        self._inode = os.lstat(self.path).st_ino
+        self._seen = self._stat(False)
 
     def inode(self) -> int:
-        return self._inode
+        return self._seen.st_ino
 
     def is_dir(self) -> bool:
-        return os.path.isdir(self.path)
+        try:
+            return stat.S_ISDIR(self._stat(True).st_mode)
+        except FileNotFoundError:
+            return False
+
+    def is_file(self, follow_symlinks: bool = True) -> bool:
+        assert not follow_symlinks
+        return stat.S_ISREG(self._seen.st_mode)
 
     def is_symlink(self) -> bool:
-        return os.path.islink(self.path)
+        return stat.S_ISLNK(self._seen.st_mode)
 
     def stat(self, follow_symlinks: bool = True) -> os.stat_result:
         self._before()
-        return os.stat(self.path, follow_symlinks=follow_symlinks)
+        return self._stat(follow_symlinks)
+
+    def _stat(self, follow_symlinks: bool) -> os.stat_result:
+        return os.stat(self.path, dir_fd=self._at, follow_symlinks=follow_symlinks)
 
 
 class Listing:
-    def __init__(self, folder: str, before: Callable[[], None]):
+    def __init__(self, folder: str | int, before: Callable[[], None]):
         self._folder = folder
         self._before = before
         before()

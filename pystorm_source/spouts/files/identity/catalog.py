@@ -1,6 +1,8 @@
 """Which files there are: a directory, a file or a glob, listed with one stat per file."""
 
+import contextlib
 import fnmatch
+import operator
 import os
 import re
 import stat
@@ -9,10 +11,13 @@ from typing import NamedTuple
 
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts.files.identity.birth_time import birth_time_ns
-from pystorm_source.spouts.files.identity.identity import birth_mark, family
+from pystorm_source.spouts.files.identity.identity import FileIdentity, birth_mark, family
 from pystorm_source.spouts.files.options import local_path
 
 _MAGIC = re.compile(r"[*?\[]")
+
+
+_name_of = operator.itemgetter(0)
 
 
 class FileEntry(NamedTuple):
@@ -38,10 +43,15 @@ class FileCatalog:
     what it matches: ``*``, ``?`` and ``[…]`` inside one name, ``**`` over any number of directories. A file that
     several names lead to (links) is listed once, unless ``by_path``. Raises OptionError for a path of another file
     system.
+
+    ``lost``: how many files listings have missed so far that earlier listings had, under these names.
     """
 
     def __init__(self, path: str, recursive: bool = False, gzip: bool = True, by_path: bool = False):
         self.given = path
+        self.lost = 0
+        self._listed: dict[str, FileEntry] = {}
+        self._files: list[FileEntry] = []
         self._recursive = recursive
         self._gzip = gzip
         self._by_path = by_path
@@ -65,16 +75,17 @@ class FileCatalog:
             self.root = self._full
             visible = re.compile(r"[^._].*", re.DOTALL)
             self._steps = [None, visible] if self._recursive else [visible]
+            self._listed = {}  # names were relative to another root
 
-    def check_exists(self, seen: Collection[str]) -> None:
-        """Raises OptionError if there is nothing to follow, WorldError if there was: files ``seen``, by name. A glob
-        may match later; so may one file that rotation has taken away for a moment, and has left its older ones.
+    def check_exists(self, seen: Collection[FileIdentity]) -> None:
+        """Raises OptionError if there is nothing to follow, WorldError if there was: files ``seen``. A glob may match
+        later; so may one file that rotation has taken away for a moment, and has left its older ones.
         """
         if self.globbed or os.path.exists(self._full):
             return
         name = os.path.basename(self._full)
         if os.path.isdir(os.path.dirname(self._full)) and name in {
-            family(other) for other in (*seen, *(file.name for file in self.beside(name)))
+            family(other) for other in (*(one.hint for one in seen), *(file.name for file in self.beside(name)))
         }:
             return
         if seen:
@@ -96,22 +107,61 @@ class FileCatalog:
         return f"{where} on {os.uname().nodename}: files that come are read; if there are some, correct 'path'{deeper}"
 
     def scan(self) -> list[FileEntry]:
-        """The files that match now, each once, ordered by name. Raises WorldError where the root cannot be listed."""
+        """The files that match now, each once, ordered by name. Raises WorldError where the root cannot be listed.
+
+        A file as the last listing saw it is the same object again: who compares may ask ``is``. Do not change the list.
+        """
         self._find_root()
-        found: dict[object, FileEntry] = {}
-        for entry, name in self._walk(self.root, "", 0, set()):
-            if not self._gzip and name.endswith(".gz"):
-                continue
-            seen = _stat(entry)
-            if seen is None:
-                continue
-            file = FileEntry(name, entry.path, *seen)
-            if self._by_path:
-                file = file._replace(device=0, inode=0)
-            key = name if self._by_path else (file.device, file.inode)
-            if key not in found or file.name < found[key].name:
-                found[key] = file
-        return sorted(found.values())
+        listed, found = self._listed, {}
+        fresh = []
+        known_by_path, with_gzip = self._by_path, self._gzip
+        for prefix, entries in self._walk(self.root, "", 0, set()):
+            for entry in entries:
+                name = prefix + entry.name
+                before = listed.get(name)
+                if before is None and not (
+                    self._steps[-1].fullmatch(entry.name)  # type: ignore[union-attr]
+                    and (with_gzip or not name.endswith(".gz"))
+                ):
+                    continue
+                try:
+                    seen = entry.stat()
+                except OSError:
+                    continue
+                if before is not None:
+                    _, _, device, inode, size, changed_ns, modified_ns = before
+                    if (
+                        seen.st_ctime_ns == changed_ns
+                        and seen.st_size == size
+                        and seen.st_mtime_ns == modified_ns
+                        and ((seen.st_ino == inode and seen.st_dev == device) or known_by_path)
+                        and stat.S_ISREG(seen.st_mode)
+                        and not entry.is_symlink()
+                    ):
+                        found[name] = before
+                        continue
+                state = _stat(entry)
+                if state is not None:
+                    file = FileEntry(name, os.path.join(self.root, name), *state)
+                    found[name] = file._replace(device=0, inode=0) if known_by_path else file
+                    fresh.append(name)
+        if fresh and not known_by_path and len({file.inode for file in found.values()}) < len(found):
+            found = _each_once(found)
+        return self._remember(found, [found[name] for name in dict.fromkeys(fresh) if name in found])
+
+    def _remember(self, found: dict[str, FileEntry], fresh: list[FileEntry]) -> list[FileEntry]:
+        """Returns the found files, ordered by name. ``fresh``: those that are not as the last listing saw them."""
+        files = self._files
+        self._listed = found
+        if fresh or len(found) != len(files):
+            if len(found) != len(files) + len(fresh):
+                for file in files:
+                    now = found.get(file.name)
+                    self.lost += now is None or (now.device, now.inode) != (file.device, file.inode)
+                files = [file for file in files if found.get(file.name) is file]
+            # Nearly in order: sorting takes one comparison per file.
+            self._files = sorted([*files, *sorted(fresh)], key=_name_of)
+        return self._files
 
     def path_of(self, hint: str) -> str:
         """The path of a file that was first seen as ``hint``, whatever it is called by now."""
@@ -144,24 +194,26 @@ class FileCatalog:
             folders.update({os.path.dirname(first): None, os.path.dirname(os.path.realpath(first)): None})
         if len(found) == len(wanted):
             return found  # before anything is listed: every task of a folder of 10,000 files looks for one of them
-        for entry in self._everywhere(folders):
+        for entry, path in self._everywhere(folders):
             if len(found) == len(wanted):
                 break
             inode = entry.inode()
             if inode in wanted and inode not in found and (known := _stat(entry)) is not None and known[1] == inode:
-                found[inode] = FileEntry(os.path.relpath(entry.path, self.root), entry.path, *known)
+                found[inode] = FileEntry(os.path.relpath(path, self.root), path, *known)
         return found
 
-    def _everywhere(self, folders: Iterable[str]) -> Iterator[os.DirEntry[str]]:
-        """Yields the entries of these folders, then of the catalog."""
+    def _everywhere(self, folders: Iterable[str]) -> Iterator[tuple[os.DirEntry[str], str]]:
+        """Yields the entries of these folders, then of the catalog, and their paths."""
         for folder in folders:
             try:
-                with os.scandir(folder) as entries:
-                    yield from entries
+                with os.scandir(folder) as scanned:
+                    yield from ((entry, entry.path) for entry in scanned)
             except OSError:
                 continue
-        for entry, _ in self._walk(self.root, "", 0, set()):
-            yield entry
+        for prefix, entries in self._walk(self.root, "", 0, set()):
+            for entry in entries:
+                if self._steps[-1].fullmatch(entry.name):  # type: ignore[union-attr]
+                    yield entry, os.path.join(self.root, prefix + entry.name)
 
     def beside(self, hint: str) -> list[FileEntry]:
         """The files in the directory of ``hint`` (and of its target, if it is a link), whether they match or not."""
@@ -231,35 +283,66 @@ class FileCatalog:
 
     def _walk(
         self, folder: str, name: str, step: int, above: set[tuple[int, int]]
-    ) -> Iterator[tuple[os.DirEntry[str], str]]:
-        """Entries under ``folder`` that the steps from ``step`` on match. ``above``: directories that lead here."""
-        deep = self._steps[step] is None
-        if deep:
-            yield from self._walk(folder, name, step + 1, above)
+    ) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+        """Yields, for each directory under ``folder`` whose entries the last step may match: the beginning of their
+        names, and all entries. Their ``stat`` works until the next one is asked for. ``above``: directories that lead
+        here.
+        """
+        steps = [step]
+        while self._steps[steps[-1]] is None:
+            steps.append(steps[-1] + 1)  # ** matches no directory, too
+        last = len(self._steps) - 1
+        prefix = f"{name}/" if name else ""
+        below: dict[tuple[str, int], tuple[int, int]] = {}
+        with contextlib.ExitStack() as closing:
+            try:
+                # By descriptor: a stat then does not walk the whole path again.
+                fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                closing.callback(os.close, fd)
+                with os.scandir(fd) as scanned:
+                    entries = list(scanned)
+            except OSError as error:
+                if isinstance(error, (FileNotFoundError, NotADirectoryError)) and (self.globbed or folder != self.root):
+                    return
+                raise WorldError(
+                    f"a directory that FilesSpout follows cannot be listed: {error}", code="PYSTORM_FILE_UNREADABLE"
+                ) from error
+            if steps[-1] == last:
+                yield prefix, entries
+            for at in steps:
+                if at < last:
+                    for entry, key in _folders(entries, self._steps[at]):
+                        below[entry.name, at + (self._steps[at] is not None)] = key
+        for (child, at), key in below.items():
+            if key not in above:
+                yield from self._walk(os.path.join(folder, child), prefix + child, at, above | {key})
+
+
+def _folders(
+    entries: list[os.DirEntry[str]], step: re.Pattern[str] | None
+) -> Iterator[tuple[os.DirEntry[str], tuple[int, int]]]:
+    """Yields the directories among them that a step matches, with device and inode. None: ``**``."""
+    for entry in entries:
         try:
-            entries = list(os.scandir(folder))
-        except OSError as error:
-            if isinstance(error, (FileNotFoundError, NotADirectoryError)) and (self.globbed or folder != self.root):
-                return
-            raise WorldError(
-                f"a directory that FilesSpout follows cannot be listed: {error}", code="PYSTORM_FILE_UNREADABLE"
-            ) from error
-        last = step == len(self._steps) - 1
-        for entry in entries:
-            relative = f"{name}/{entry.name}" if name else entry.name
-            if last:
-                if self._steps[step].fullmatch(entry.name):  # type: ignore[union-attr]
-                    yield entry, relative
-            elif (deep and entry.name[0] not in "._") or (not deep and self._steps[step].fullmatch(entry.name)):  # type: ignore[union-attr]
-                try:
-                    if not entry.is_dir():
-                        continue
-                    seen = entry.stat()
-                except OSError:
-                    continue
-                key = (seen.st_dev, seen.st_ino)
-                if key not in above:
-                    yield from self._walk(entry.path, relative, step if deep else step + 1, above | {key})
+            if entry.is_file(follow_symlinks=False):
+                continue
+            if entry.name[0] in "._" if step is None else not step.fullmatch(entry.name):
+                continue
+            if entry.is_dir():
+                seen = entry.stat()
+                yield entry, (seen.st_dev, seen.st_ino)
+        except OSError:
+            continue
+
+
+def _each_once(files: dict[str, FileEntry]) -> dict[str, FileEntry]:
+    """Of names that lead to the same file, the first one."""
+    first: dict[tuple[int, int], FileEntry] = {}
+    for file in files.values():
+        key = (file.device, file.inode)
+        if key not in first or file.name < first[key].name:
+            first[key] = file
+    return {file.name: file for file in first.values()}
 
 
 def _stat(entry: os.DirEntry[str]) -> tuple[int, int, int, int, int] | None:

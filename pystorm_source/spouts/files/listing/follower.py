@@ -49,9 +49,8 @@ class FileFollower:
 
     def _snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         self._cache.identify(known)
-        hints = {self._cache.identities[partition].hint for partition in known}
         for _ in range(_ATTEMPTS):
-            self._catalog.check_exists(hints)
+            self._catalog.check_exists(self._cache.identities.values())
             files = self._catalog.scan()
             if not (files or known):
                 self.say(self._catalog.nothing_there())
