@@ -1,19 +1,25 @@
 """A look at a folder of many known files does for each of them what it has to, and nothing besides."""
 
 import gc
+import os
 
 import pytest
 
 from pystorm_source.spouts import FilesSpout
+from pystorm_source.spouts.files.identity import head
+from pystorm_source.spouts.files.identity.catalog import FileCatalog
 from pystorm_source.spouts.files.identity.identity import FileIdentity
+from pystorm_source.spouts.files.identity.text import FileText
+from pystorm_source.spouts.files.listing.round import Round
 from pystorm_source.testing.driven import Driven
 
 FILES = 3000
 
 
 @pytest.fixture
-def looks(tmp_path):
+def looks(tmp_path, monkeypatch):
     """A driver's spout that has seen all files, and what its next look is given."""
+    monkeypatch.setattr(head, "SETTLED_NS", 0)  # not a second of sleep: nothing else writes here
     for number in range(FILES):
         (tmp_path / f"{number}.log").write_text(f"line {number}\n")
     spout = Driven(FilesSpout.spec(path=tmp_path)).driver
@@ -50,3 +56,99 @@ def test_what_is_read_of_names_goes_with_them(looks):
     few = dict(list(known.items())[:10])
     spout.snapshot(few, state)
     assert spout._follower._cache.identities.keys() == few.keys()
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The names of the files that are opened."""
+    names, init = [], FileText.__init__
+    monkeypatch.setattr(
+        FileText, "__init__", lambda self, path, *rest: names.append(os.path.basename(path)) or init(self, path, *rest)
+    )
+    return names
+
+
+def test_a_known_file_is_opened_again_only_once_it_changed(looks, tmp_path, opened):
+    spout, known, state = looks
+    (tmp_path / "new.log").write_text("new\n")
+    with (tmp_path / "7.log").open("a") as grown:
+        grown.write("more\n")
+    for _ in range(3):
+        found = spout.snapshot(known, state)
+        known, state = {name: end for name, (_, end) in found.heads.items()}, found.state
+    assert sorted(opened) == ["7.log", "new.log"]
+    assert len(known) == FILES + 1
+
+
+def test_a_file_that_was_looked_at_as_it_changed_is_opened_again(tmp_path, opened, monkeypatch):
+    """Its ctime may not tell of a second change within the same tick of the clock."""
+    monkeypatch.setattr(head, "SETTLED_NS", 3600 * 10**9)
+    (tmp_path / "a.log").write_text("one\n")
+    spout = Driven(FilesSpout.spec(path=tmp_path)).driver
+    first = spout.snapshot({}, {})
+    before = len(opened)
+    spout.snapshot({name: end for name, (_, end) in first.heads.items()}, first.state)
+    assert len(opened) == before + 1
+
+
+def test_files_at_rest_are_passed_by(looks, tmp_path, monkeypatch):
+    spout, known, state = looks
+    found = spout.snapshot(known, state)
+    followed, follow = [], Round._follow
+    monkeypatch.setattr(
+        Round,
+        "_follow",
+        lambda self, file, *rest, **more: followed.append(file.name) or follow(self, file, *rest, **more),
+    )
+    (tmp_path / "new.log").write_text("new\n")
+    again = spout.snapshot(known, state)
+    assert followed == []
+    assert len(again.heads) == FILES + 1
+    assert {name: again.heads[name] for name in found.heads} == found.heads
+    offsets = {name: end for name, (_, end) in again.heads.items()}
+    assert spout.snapshot(offsets, again.state) == Driven(FilesSpout.spec(path=tmp_path)).driver.snapshot(
+        offsets, again.state
+    )
+
+
+def test_a_look_that_misses_no_file_lists_once(looks, tmp_path, monkeypatch):
+    spout, known, state = looks
+    listed, scan = [], FileCatalog.scan
+    monkeypatch.setattr(FileCatalog, "scan", lambda self: listed.append(self) or scan(self))
+    (tmp_path / "new.log").write_text("new\n")
+    assert len(spout.snapshot(known, state).heads) == FILES + 1
+    assert len(listed) == 1
+
+
+@pytest.mark.parametrize("event", ["renamed", "removed", "truncated", "replaced", "linked", "inode of another"])
+def test_a_cache_of_files_at_rest_changes_no_answer(tmp_path, monkeypatch, event):
+    """The same events are seen by a spout that knows the files at rest, and by one that has just begun."""
+    options = {"failOnDataLoss": False}
+    for name in "abc":
+        (tmp_path / f"{name}.log").write_text(f"{name} one\n" * 300)
+    spec = FilesSpout.spec(path=f"{tmp_path}/*", config=options)
+    spout = Driven(spec).driver
+    found = spout.snapshot({}, {})
+    for _ in range(3):
+        known = {name: end for name, (_, end) in found.heads.items() if name not in found.retired}
+        found = spout.snapshot(known, found.state)
+    b, c = tmp_path / "b.log", tmp_path / "c.log"
+    if event == "renamed":
+        b.rename(tmp_path / "b.log.1")
+    elif event == "removed":
+        b.unlink()
+    elif event == "truncated":
+        (tmp_path / "b.log.1").write_bytes(b.read_bytes())
+        b.write_text("other\n")
+    elif event == "replaced":
+        b.rename(c)
+    elif event == "linked":
+        os.link(b, tmp_path / "a-link")
+    else:
+        found.state["waiting " + f"{b.stat().st_ino:x}"] = 0
+    for _ in range(3):
+        known = {name: end for name, (_, end) in found.heads.items() if name not in found.retired}
+        fresh = Driven(spec).driver.snapshot(known, found.state)
+        found = spout.snapshot(known, found.state)
+        assert found == fresh
+        assert list(found.heads) == list(fresh.heads)

@@ -45,8 +45,16 @@ class WarpedClock(SystemClock):
 class WarpedCatalog(FileCatalog):
     clock: WarpedClock
 
+    def __init__(self, *given):
+        super().__init__(*given)
+        self._same: dict[FileEntry, FileEntry] = {}
+
     def scan(self) -> list[FileEntry]:
-        return [self._warped(file) for file in super().scan()]
+        """As the catalog's: a file that is as it was is the same object again."""
+        before = self._same
+        warped = {file: self._warped(file) for file in super().scan()}
+        self._same = {file: before[file] if before.get(file) == now else now for file, now in warped.items()}
+        return list(self._same.values())
 
     def find_all(self, wanted):
         return {inode: self._warped(file) for inode, file in super().find_all(wanted).items()}

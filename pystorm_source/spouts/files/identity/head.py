@@ -6,6 +6,7 @@ answers.
 """
 
 import os
+import time
 from typing import NamedTuple
 
 from pystorm_source.spouts.files.identity.catalog import FileEntry
@@ -15,6 +16,9 @@ from pystorm_source.spouts.files.identity.text import GZIP_MAGIC, FileText
 
 BLOCK = 1 << 16
 GZIP_BUDGET = 256 << 20
+# A file that was looked at so soon after its ctime may have changed since, within one tick of the file system's clock,
+# and shows the same ctime. Too small: such a change goes unnoticed. Too large: new files are opened twice.
+SETTLED_NS = 1_000_000_000
 
 
 class FileHead(NamedTuple):
@@ -37,15 +41,25 @@ class FileHead(NamedTuple):
 
 
 class _Look:
-    """What the last look saw. ``state``: (size, ctime, known crc) then; ``searched``: how far for newlines."""
+    """What the last look saw. ``state``: (size, ctime, known crc) then; ``searched``: how far for newlines;
+    ``settled``: whether the ctime was old enough to tell of every later change.
+    """
 
-    __slots__ = ("head", "scan", "searched", "state")
+    __slots__ = ("head", "scan", "searched", "settled", "state")
 
     def __init__(self) -> None:
         self.state: tuple[int, int, int | None] = (-1, -1, None)
         self.head = FileHead(None, 0)
         self.searched = 0
+        self.settled = False
         self.scan: GzipScan | None = None
+
+    def become_known(self, file: FileEntry, crc: int, offset: int) -> None:
+        """The file is known now, or by more of its beginning. If it has not changed, it need not be opened again."""
+        as_it_was = self.settled and self.state[:2] == (file.size, file.changed_ns)
+        if as_it_was and self.head.crc == crc and offset in (0, self.head.head):
+            self.state = (file.size, file.changed_ns, crc)
+            self.head = self.head._replace(covered=covered(self.head.prefix, crc), between=False)
 
 
 class HeadFinder:
@@ -56,9 +70,15 @@ class HeadFinder:
         self._looks: dict[object, _Look] = {}
         self._budget = GZIP_BUDGET
 
-    def begin_round(self, keys: set[object]) -> None:
-        """Forgets files other than these. A round has a budget for unpacking gzip files that are being written."""
+    def __len__(self) -> int:
+        return len(self._looks)
+
+    def begin_round(self) -> None:
+        """A round has a budget for unpacking gzip files that are being written."""
         self._budget = GZIP_BUDGET
+
+    def forget(self, keys: set[object]) -> None:
+        """Forgets files other than these."""
         for key in self._looks.keys() - keys:
             del self._looks[key]
 
@@ -71,7 +91,11 @@ class HeadFinder:
         the fingerprint of the file that we took it for, and up to where that one was read. Raises FileNotFoundError if
         it is not as listed any more (renamed, removed, truncated), WorldError if it cannot be read.
         """
-        look = self._looks.setdefault(key, _Look())
+        look = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = _Look()
+        elif known_crc is not None and known_crc != look.state[2]:
+            look.become_known(file, known_crc, known_offset)
         unsettled = look.scan is not None and look.scan.broken is None and look.scan.at < file.size and not finished
         if (
             look.state != (file.size, file.changed_ns, known_crc)
@@ -88,6 +112,7 @@ class HeadFinder:
     def _look(
         self, look: _Look, text: FileText, file: FileEntry, finished: bool, known_crc: int | None, known_offset: int
     ) -> None:
+        began = time.time_ns()
         # Ignore what was written after the listing: size and ctime belong together.
         size, fd = file.size, text.fd
         prefix = text.raw_prefix()[:size]
@@ -111,6 +136,7 @@ class HeadFinder:
             head = (last_newline(fd, look.searched, size) + 1) or before.head
             between = floor < head and not _ends_line(fd, floor, file)
         look.state = (size, file.changed_ns, known_crc)
+        look.settled = began - file.changed_ns >= SETTLED_NS
         look.searched = size
         look.head = FileHead(crc, head, length, between, prefix)
 

@@ -43,7 +43,13 @@ class WholeFiles:
     def __init__(self) -> None:
         self._looks: dict[object, tuple[tuple[int, int], bytes, bool]] = {}
 
-    def begin_round(self, keys: set[object]) -> None:
+    def __len__(self) -> int:
+        return len(self._looks)
+
+    def begin_round(self) -> None:
+        """As ``HeadFinder.begin_round``."""
+
+    def forget(self, keys: set[object]) -> None:
         """Forgets files other than these."""
         for key in self._looks.keys() - keys:
             del self._looks[key]

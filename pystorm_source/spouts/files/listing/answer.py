@@ -12,7 +12,8 @@ class Answer:
     """``Answer(cache, before)``. ``before``: the notes of the last offset.
 
     ``heads``: partition → (earliest, head); ``retired`` partitions; ``where``: partition → its plain file, and its
-    head; ``followed``: what retirement looks at; ``notes``: of the next offset.
+    head; ``followed``: what retirement looks at, and ``not_done``: the first ctime of others that are not done;
+    ``notes``: of the next offset.
     """
 
     def __init__(self, cache: FileCache, before: Notes):
@@ -20,6 +21,7 @@ class Answer:
         self.retired: set[str] = set()
         self.where: dict[str, tuple[FileEntry, int]] = {}
         self.followed: list[FollowedFile] = []
+        self.not_done: int | None = None
         self.notes = NewNotes(before.departed)
         self._cache = cache
         self._before = before
@@ -71,7 +73,7 @@ class Answer:
 
     def snapshot(self, folders: dict[str, Folder]) -> Snapshot:
         """All of it; finished partitions retire."""
-        retirement = retire(self.followed, self._before.watermark)
+        retirement = retire(self.followed, self._before.watermark, self.not_done)
         self.notes.watermark = retirement.watermark
         self.notes.folders = folders
         for note in retirement.waiting:

@@ -2,13 +2,14 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pystorm_source.spouts.files.identity.catalog import FileCatalog, FileEntry
 from pystorm_source.spouts.files.identity.head import HeadFinder
 from pystorm_source.spouts.files.identity.identity import FileIdentity
 from pystorm_source.spouts.files.identity.whole import WholeFiles
+from pystorm_source.spouts.files.listing.at_rest import FilesAtRest
 from pystorm_source.spouts.files.options import FilesOptions
 
 _FOREVER = 1 << 62
@@ -30,6 +31,7 @@ class FileCache:
     rotation makes no copies of them.
 
     ``compared``: (copy, original) → how much of their text is known to be equal. ``identities``: of known partitions.
+    ``at_rest``: files of which the last look saw all.
     """
 
     def __init__(self, options: FilesOptions, catalog: FileCatalog):
@@ -42,18 +44,29 @@ class FileCache:
         self.compared: dict[tuple[object, object], Compared] = {}
         self.catalog = catalog
         self.identities: dict[str, FileIdentity] = {}
+        self.at_rest = FilesAtRest()
+        self._lost = 0
         self.finished_after_ns = options.finished_after_ns
         self._births: dict[object, tuple[int, int | None]] = {}
 
-    def identify(self, known: Iterable[str]) -> None:
+    def identify(self, known: Mapping[str, int]) -> None:
         """Reads the names of these partitions; others are forgotten. Raises OptionError for foreign ones."""
-        before, parse = self.identities, FileIdentity.parse
-        self.identities = {name: before[name] if name in before else parse(name) for name in known}
+        identities = self.identities
+        read = {name: FileIdentity.parse(name) for name in known if name not in identities}
+        identities.update(read)
+        if len(identities) > len(known):
+            for name in identities.keys() - known.keys():
+                del identities[name]
 
     def keep(self, files: list[FileEntry]) -> None:
         """A round of looks at these files begins; others are forgotten."""
+        self.heads.begin_round()
+        if self.catalog.lost == self._lost and max(len(self.heads), len(self._births)) <= len(files):
+            return
+        self._lost = self.catalog.lost
         keys = {self.key(file) for file in files}
-        self.heads.begin_round(keys)
+        self.heads.forget(keys)
+        self.at_rest.forget(files)
         for key in self._births.keys() - keys:
             del self._births[key]
         for pair in [pair for pair in self.compared if not keys.issuperset(pair)]:

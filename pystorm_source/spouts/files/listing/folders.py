@@ -21,7 +21,8 @@ _NO_IDENTITY = "0"
 
 class Folders:
     """``Folders(catalog, noted, by_path, finished_before)``. ``noted``: as of the last offset; ``finished_before``: a
-    file that has not changed since then is finished, in ns.
+    file that has not changed since then is finished, in ns. ``changed``: directory → ctime of the file in it, among
+    those seen, that changed last.
     """
 
     def __init__(self, catalog: FileCatalog, noted: Mapping[str, Folder], by_path: bool, finished_before: int):
@@ -32,7 +33,7 @@ class Folders:
         self._beside: dict[str, list[FileEntry]] = {}
         self._states: dict[tuple[str, str], tuple[str, str | None, int]] = {}
         self._removed: dict[str, str | None] = {}
-        self._changed: dict[str, int] = {}
+        self.changed: dict[str, int] = {}
 
     def beside(self, hint: str) -> list[FileEntry]:
         """The files in that directory, whether they match or not; listed once."""
@@ -92,12 +93,12 @@ class Folders:
     def saw(self, hint: str, changed_ns: int) -> None:
         """A partition that was first seen as ``hint`` is there, and its file changed then."""
         folder = os.path.dirname(hint)
-        self._changed[folder] = max(changed_ns, self._changed.get(folder, 0))
+        self.changed[folder] = max(changed_ns, self.changed.get(folder, 0))
 
     def notes(self) -> dict[str, Folder]:
         """Returns the notes of the next offset."""
         notes = {}
-        for folder, changed_ns in self._changed.items():
+        for folder, changed_ns in self.changed.items():
             _, now, _ = self._catalog.folder(os.path.join(folder, "*"))
             if now is not None:
                 notes[folder] = Folder(_NO_IDENTITY if self._by_path else now, changed_ns)

@@ -1,7 +1,7 @@
 """The partitions that a look begins with: those in Spark's offset, and those that vanished and may return."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pystorm_source.spouts.files.identity.catalog import FileEntry
@@ -37,13 +37,15 @@ class Orphan(NamedTuple):
 
 
 class KnownFiles:
-    """``KnownFiles(known, notes, identities)``: partitions by inode or, without inodes, by name, until their files are
-    found."""
+    """``KnownFiles(known, notes, identities, left)``: partitions by inode or, without inodes, by name, until their
+    files are found. ``left``: the partitions that ``FilesAtRest`` leaves to be looked at."""
 
-    def __init__(self, known: Mapping[str, int], notes: Notes, identities: Mapping[str, FileIdentity]):
+    def __init__(
+        self, known: Mapping[str, int], notes: Notes, identities: Mapping[str, FileIdentity], left: Iterable[str]
+    ):
         self._waiting: dict[object, list[Known]] = defaultdict(list)
-        for partition, offset in known.items():
-            identity = identities[partition]
+        for partition in left:
+            offset, identity = known[partition], identities[partition]
             name = unquoted(notes.names[partition]) if partition in notes.names else identity.hint
             self.put(Known(partition, identity, offset, max(offset, notes.unread.get(partition, 0)), None, name))
         for partition, gone in notes.gone.items():

@@ -4,6 +4,7 @@ import os
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from pystorm_source.spouts.files.identity.catalog import FileEntry
 from pystorm_source.spouts.files.identity.copies import (
@@ -23,21 +24,60 @@ from pystorm_source.spouts.files.listing.leads import LEAD, Leads
 
 
 class Originals:
-    """``Originals(cache, listed)``. Raises FileNotFoundError if files are no longer as they were listed."""
+    """``Originals(cache, listed)``. Raises FileNotFoundError if files are no longer as they were listed.
+
+    Files at rest are originals, too. They are looked at, all at once, only if a file comes that may be a copy.
+    """
 
     def __init__(self, cache: FileCache, listed: Iterable[FileEntry]):
         self._cache = cache
-        self._listed = {file.name: file for file in listed}
+        self._files = listed
         self._by_name: dict[str, FileEntry] = {}
-        self._by_begin: dict[bytes, list[FileEntry]] = defaultdict(list)
+        self._added: list[tuple[FileEntry, bytes]] = []
         self._begins: dict[object, bytes] = {}
+        self._in_order = 0
         self._leads: dict[bytes, Leads] = defaultdict(Leads)
+
+    @cached_property
+    def _listed(self) -> dict[str, FileEntry]:
+        return {file.name: file for file in self._files}
+
+    @cached_property
+    def _by_begin(self) -> dict[bytes, list[FileEntry]]:
+        rested = [(one.file, one.prefix) for one in self._cache.at_rest if one.prefix is not None]
+        first, later = self._added[: self._in_order], self._added[self._in_order :]
+        found = defaultdict(list)
+        for file, begin in [*sorted([*rested, *first]), *later]:
+            found[begin].append(file)
+        return found
 
     def add(self, file: FileEntry, begin: bytes) -> None:
         """A plain file that is read; ``begin``: its first bytes, when it was looked at."""
         self._by_name[file.name] = file
-        self._by_begin[begin].append(file)
         self._begins[self._cache.key(file)] = begin
+        self._added.append((file, begin))
+        if "_by_begin" in self.__dict__:
+            self._by_begin[begin].append(file)
+
+    def end_of_order(self) -> None:
+        """Files were added in the order of their names so far."""
+        self._in_order = len(self._added)
+
+    def _named(self, name: str) -> FileEntry | None:
+        """The file of this name that is read."""
+        if name in self._by_name:
+            return self._by_name[name]
+        file = self._listed.get(name)
+        rested = None if file is None else self._cache.at_rest.get(file)
+        return None if rested is None or rested.prefix is None else file
+
+    def _begin(self, file: FileEntry) -> bytes:
+        """The first bytes of a file that is read, when it was looked at."""
+        key = self._cache.key(file)
+        if key not in self._begins:
+            rested = self._cache.at_rest.get(file)
+            return b"" if rested is None else rested.prefix or b""
+        return self._begins[key]
 
     def length_if_copy(self, file: FileEntry) -> tuple[int | None, FileEntry | None]:
         """Returns the length of the text if it is a copy of a file that is there, otherwise None; and the file that it
@@ -93,7 +133,7 @@ class Originals:
     def _lead(self, file: FileEntry) -> bytes:
         with FileText(file.path, file.inode) as text:
             lead = text.first(LEAD)
-        if not lead.startswith(self._begins[self._cache.key(file)]):
+        if not lead.startswith(self._begin(file)):
             raise FileNotFoundError(f"{file.path!r} was truncated")
         return lead
 
@@ -103,9 +143,8 @@ class Originals:
         shorter = sorted((origins(name) | _first_names(name)) - {name})
         found = []
         while True:
-            found += [
-                self._by_name[path] for other in shorter if (path := os.path.join(folder, other)) in self._by_name
-            ]
+            named = (self._named(os.path.join(folder, other)) for other in shorter)
+            found += [file for file in named if file is not None]
             if not folder:
                 return found
             folder = os.path.dirname(folder)
@@ -134,7 +173,7 @@ class Originals:
         before = self._cache.compared.get(pair)
         with FileText(original.path, original.inode) as text:
             begin = text.raw_prefix()
-            if text.size < original.size or not begin.startswith(self._begins.get(pair[1], b"")):
+            if text.size < original.size or not begin.startswith(self._begin(original)):
                 raise FileNotFoundError(f"{original.path!r} was truncated")
             if not prefix or begin[: len(prefix)] != prefix[: len(begin)]:
                 return None

@@ -50,10 +50,13 @@ class Retirement(NamedTuple):
     waiting: frozenset[str]
 
 
-def retire(files: Iterable[FollowedFile], watermark: int) -> Retirement:
-    """The retirement that these files allow. ``watermark``: the present one, 0 before the first."""
+def retire(files: Iterable[FollowedFile], watermark: int, not_done: int | None = None) -> Retirement:
+    """The retirement that these files allow. ``watermark``: the present one, 0 before the first. ``not_done``: the
+    first ctime of other known files that are not done.
+    """
     files = list(files)
-    barrier = min((file.changed_ns for file in files if not file.done), default=None)
+    pending = [file.changed_ns for file in files if not file.done]
+    barrier = min(pending if not_done is None else [*pending, not_done], default=None)
     passed = [file for file in files if barrier is None or file.changed_ns < barrier]
     watermark = max([watermark, *(file.changed_ns for file in passed)])
     return Retirement(

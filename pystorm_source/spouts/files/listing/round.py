@@ -16,6 +16,7 @@ from pystorm_source.spouts.files.identity.head import FileHead
 from pystorm_source.spouts.files.identity.identity import PREFIX_BYTES, FileIdentity, birth_mark, quoted
 from pystorm_source.spouts.files.identity.text import FileText, equal_part
 from pystorm_source.spouts.files.listing.answer import Answer
+from pystorm_source.spouts.files.listing.at_rest import FileAtRest
 from pystorm_source.spouts.files.listing.cache import FileCache
 from pystorm_source.spouts.files.listing.folders import Folders
 from pystorm_source.spouts.files.listing.heirs import Heirs
@@ -32,6 +33,7 @@ _NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")
 # tick of the file system's clock (1 to 10 ms). Too small: that is reported as a truncation. Too large: a file that was
 # renamed and truncated in so short a life is taken for a new one.
 _SAME_BIRTH_NS = 1_000_000_000
+_NEVER = 1 << 63
 
 
 class Round:
@@ -56,7 +58,6 @@ class Round:
         self._files = files
         self._now_ns = now_ns
         self._notes = Notes(state)
-        self._known = KnownFiles(known, self._notes, cache.identities)
         self._orphans: list[Orphan] = []
         self._claimed: set[object] = set()
         self._went: set[tuple[str, int, int]] = set()  # listed, and not there any more when they were looked at
@@ -64,6 +65,10 @@ class Round:
         self._answer = Answer(cache, self._notes)
         finished_before = now_ns - cache.finished_after_ns
         self._folders = Folders(self._catalog, self._notes.folders, cache.by_path, finished_before)
+        gone = map(FileIdentity.parse, self._notes.gone)
+        others = self._notes.inodes.union(identity.inode or identity.hint for identity in gone)
+        self._at_rest, left = cache.at_rest.sort_out(files, known, cache.identities, finished_before, others)
+        self._known = KnownFiles(known, self._notes, cache.identities, left)
 
     @property
     def warnings(self) -> list[str]:
@@ -81,7 +86,8 @@ class Round:
         return self._answer.where
 
     def run(self) -> Snapshot:
-        unknown = [file for file in self._files if not self._is_followed(file) and not self._has_gone(file)]
+        unknown = self._follow_listed()
+        self._originals.end_of_order()
         self._look_for_missing()
         heirs, beside = ([], _nothing) if self._cache.whole else (unknown, self._folders.beside)
         self._heirs = Heirs(self._cache, self._orphans, heirs, beside, self._is_free, self._is_finished)
@@ -127,6 +133,28 @@ class Round:
         )
 
     # Known files
+
+    def _follow_listed(self) -> list[FileEntry]:
+        """Goes on with the known files, in the order of their names; returns the unknown ones."""
+        unknown = []
+        heads, changed = self._answer.heads, self._folders.changed
+        not_done = _NEVER
+        for file, one in zip(self._files, self._at_rest, strict=True):
+            if one is None:
+                if not self._is_followed(file) and not self._has_gone(file):
+                    unknown.append(file)
+                continue
+            # Without a call: there may be a million of these.
+            heads[one.partition] = one.head
+            changed_ns = one.changed_ns
+            if changed_ns > changed.get(one.folder, 0):
+                changed[one.folder] = changed_ns
+            if one.finished:
+                self._answer.followed.append(FollowedFile(changed_ns, True, one.partition, "", None, one.keep))
+            elif changed_ns < not_done:
+                not_done = changed_ns
+        self._answer.not_done = None if not_done == _NEVER else not_done
+        return unknown
 
     def _is_followed(self, file: FileEntry) -> bool:
         try:
@@ -218,7 +246,16 @@ class Round:
         keep = not self._cache.by_path and _NUMBERED.search(file.name[-7:]) is not None
         done &= born is not None
         self._answer.followed.append(FollowedFile(file.changed_ns, done, partition, "", born, keep))
+        if renamed is None and which.gone is None and born is not None and not head.between and done is finished:
+            self._rest(file, head, which, finished, keep)
         return True
+
+    def _rest(self, file: FileEntry, head: FileHead, which: Known, finished: bool, keep: bool) -> None:
+        """Notes that the next looks can pass the file by, if all of it that can be read is read."""
+        if which.offset >= (file.size if file.gzipped else head.head):
+            folder, prefix = os.path.dirname(which.identity.hint), None if file.gzipped else head.prefix
+            answer = (0, which.offset)
+            self._cache.at_rest.add(FileAtRest(file, which.partition, answer, finished, folder, prefix, keep))
 
     def _has_its_inode(self, file: FileEntry, which: Known) -> bool:
         """Whether this is not the file of that partition, but another one that got its inode.
@@ -342,7 +379,11 @@ class Round:
 
     def _is_free(self, file: FileEntry) -> bool:
         """Whether it is neither known nor done: thousands may be, and thousands of others may vanish at once."""
-        return file.changed_ns > self._notes.watermark and self._cache.key(file) not in self._claimed
+        return (
+            file.changed_ns > self._notes.watermark
+            and self._cache.key(file) not in self._claimed
+            and not self._cache.at_rest.has(file)
+        )
 
     def _inherit(self, which: Known, heirs: list[FileEntry]) -> None:
         first = heirs[0]
