@@ -2,6 +2,8 @@
 
 import gc
 import os
+import random
+from contextlib import suppress
 
 import pytest
 
@@ -152,3 +154,34 @@ def test_a_cache_of_files_at_rest_changes_no_answer(tmp_path, monkeypatch, event
         found = spout.snapshot(known, found.state)
         assert found == fresh
         assert list(found.heads) == list(fresh.heads)
+
+
+def test_a_listing_is_what_a_new_catalog_lists(tmp_path):
+    """Files come, go, grow, are renamed, linked and replaced, folders too, between listings that reuse entries."""
+    rng = random.Random(3)
+    for folder in "abc":
+        (tmp_path / folder).mkdir()
+    for given in (str(tmp_path), f"{tmp_path}/**/*.log", f"{tmp_path}/**/?/**/*"):
+        for by_path in (False, True):
+            catalog = FileCatalog(given, True, True, by_path)
+            for _ in range(120):
+                one, other = (tmp_path / rng.choice("abc") / f"{rng.randrange(6)}.log" for _ in range(2))
+                with suppress(OSError):  # not there, there already, or a link to itself
+                    match rng.randrange(7):
+                        case 0 | 1:
+                            with one.open("a") as file:
+                                file.write("line\n")
+                        case 2:
+                            one.rename(other)
+                        case 3:
+                            os.link(one, other)
+                        case 4:
+                            other.symlink_to(one)
+                        case 5:
+                            one.unlink()
+                        case _:
+                            one.parent.rename(tmp_path / "d")
+                            (tmp_path / "d").rename(one.parent)
+                found = catalog.scan()
+                assert found == FileCatalog(given, True, True, by_path).scan()
+                assert found == catalog.scan()

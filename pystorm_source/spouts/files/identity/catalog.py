@@ -44,14 +44,15 @@ class FileCatalog:
     several names lead to (links) is listed once, unless ``by_path``. Raises OptionError for a path of another file
     system.
 
-    ``lost``: how many files listings have missed so far that earlier listings had, under these names.
+    ``lost``: counts files that an earlier listing had under a name, and a later one had not.
     """
 
     def __init__(self, path: str, recursive: bool = False, gzip: bool = True, by_path: bool = False):
         self.given = path
         self.lost = 0
-        self._listed: dict[str, FileEntry] = {}
+        self._listed: dict[str, dict[str, FileEntry]] = {}
         self._files: list[FileEntry] = []
+        self._inodes: set[int] | None = set()  # of these files; None: several have the same one
         self._recursive = recursive
         self._gzip = gzip
         self._by_path = by_path
@@ -75,7 +76,9 @@ class FileCatalog:
             self.root = self._full
             visible = re.compile(r"[^._].*", re.DOTALL)
             self._steps = [None, visible] if self._recursive else [visible]
-            self._listed = {}  # names were relative to another root
+            # Names were relative to another root.
+            self._listed, self._files, self._inodes = {}, [], set()
+            self.lost += 1
 
     def check_exists(self, seen: Collection[FileIdentity]) -> None:
         """Raises OptionError if there is nothing to follow, WorldError if there was: files ``seen``. A glob may match
@@ -112,24 +115,28 @@ class FileCatalog:
         A file as the last listing saw it is the same object again: who compares may ask ``is``. Do not change the list.
         """
         self._find_root()
-        listed, found = self._listed, {}
-        fresh = []
-        known_by_path, with_gzip = self._by_path, self._gzip
+        known_by_path = self._by_path
+        listed: dict[str, dict[str, FileEntry]] = {}
+        fresh: list[FileEntry] = []
+        gone: list[FileEntry] = []
         for prefix, entries in self._walk(self.root, "", 0, set()):
+            if prefix in listed:
+                continue  # several ** lead here
+            # A dictionary for each folder: one for a million files would not stay in the processor's caches.
+            before = self._listed.get(prefix, {})
+            found = listed[prefix] = {}
+            new: dict[str, FileEntry] = {}
             for entry in entries:
-                name = prefix + entry.name
-                before = listed.get(name)
-                if before is None and not (
-                    self._steps[-1].fullmatch(entry.name)  # type: ignore[union-attr]
-                    and (with_gzip or not name.endswith(".gz"))
-                ):
+                name = entry.name
+                file = before.get(name)
+                if file is None and not self._fits(name):
                     continue
                 try:
                     seen = entry.stat()
                 except OSError:
                     continue
-                if before is not None:
-                    _, _, device, inode, size, changed_ns, modified_ns = before
+                if file is not None:
+                    _, _, device, inode, size, changed_ns, modified_ns = file
                     if (
                         seen.st_ctime_ns == changed_ns
                         and seen.st_size == size
@@ -138,30 +145,61 @@ class FileCatalog:
                         and stat.S_ISREG(seen.st_mode)
                         and not entry.is_symlink()
                     ):
-                        found[name] = before
+                        found[name] = file
                         continue
                 state = _stat(entry)
                 if state is not None:
-                    file = FileEntry(name, os.path.join(self.root, name), *state)
-                    found[name] = file._replace(device=0, inode=0) if known_by_path else file
-                    fresh.append(name)
-        if fresh and not known_by_path and len({file.inode for file in found.values()}) < len(found):
-            found = _each_once(found)
-        return self._remember(found, [found[name] for name in dict.fromkeys(fresh) if name in found])
-
-    def _remember(self, found: dict[str, FileEntry], fresh: list[FileEntry]) -> list[FileEntry]:
-        """Returns the found files, ordered by name. ``fresh``: those that are not as the last listing saw them."""
-        files = self._files
-        self._listed = found
-        if fresh or len(found) != len(files):
-            if len(found) != len(files) + len(fresh):
-                for file in files:
-                    now = found.get(file.name)
-                    self.lost += now is None or (now.device, now.inode) != (file.device, file.inode)
-                files = [file for file in files if found.get(file.name) is file]
-            # Nearly in order: sorting takes one comparison per file.
-            self._files = sorted([*files, *sorted(fresh)], key=_name_of)
+                    path = prefix + name
+                    file = FileEntry(path, os.path.join(self.root, path), *state)
+                    new[name] = found[name] = file._replace(device=0, inode=0) if known_by_path else file
+            fresh += [file for name, file in new.items() if found[name] is file]
+            if len(found) != len(before) + len(new):
+                gone += [file for name, file in before.items() if found.get(name) is not file]
+        for prefix in self._listed.keys() - listed.keys():
+            gone += self._listed[prefix].values()
+        self._listed = listed
+        if fresh or gone:
+            self._files = self._merged(fresh, gone)
         return self._files
+
+    def _fits(self, name: str) -> bool:
+        """Whether files of this name are listed, in a folder that the other steps lead to."""
+        if not self._gzip and name.endswith(".gz"):
+            return False
+        return self._steps[-1].fullmatch(name) is not None  # type: ignore[union-attr]
+
+    def _merged(self, fresh: list[FileEntry], gone: list[FileEntry]) -> list[FileEntry]:
+        """The listed files in order, once ``gone`` ones left the last listing, and ``fresh`` ones came."""
+        left = {id(file) for file in gone}
+        files = [file for file in self._files if id(file) not in left] if gone else self._files
+        # Nearly in order: sorting takes one comparison per file.
+        files = sorted([*files, *sorted(fresh)], key=_name_of)
+        came = {(file.name, file.device, file.inode) for file in fresh}
+        self.lost += sum((file.name, file.device, file.inode) not in came for file in gone)
+        return files if self._by_path or self._are_others(fresh, gone) else self._each_once(files)
+
+    def _are_others(self, fresh: list[FileEntry], gone: list[FileEntry]) -> bool:
+        """Whether the fresh files are surely other ones than those listed; notes their inodes then."""
+        if self._inodes is None:
+            return False
+        self._inodes.difference_update(file.inode for file in gone)
+        inodes = {file.inode for file in fresh}
+        if len(inodes) < len(fresh) or not self._inodes.isdisjoint(inodes):
+            return False
+        self._inodes |= inodes
+        return True
+
+    def _each_once(self, files: list[FileEntry]) -> list[FileEntry]:
+        """Of names that lead to the same file, the first one. The others are fresh again in the next listing."""
+        first: dict[tuple[int, int], FileEntry] = {}
+        for file in files:
+            if first.setdefault((file.device, file.inode), file) is not file:
+                folder, slash, name = file.name.rpartition("/")
+                del self._listed[folder + slash][name]
+                self.lost += 1
+        inodes = {inode for _, inode in first}
+        self._inodes = inodes if len(inodes) == len(first) else None
+        return list(first.values())
 
     def path_of(self, hint: str) -> str:
         """The path of a file that was first seen as ``hint``, whatever it is called by now."""
@@ -333,16 +371,6 @@ def _folders(
                 yield entry, (seen.st_dev, seen.st_ino)
         except OSError:
             continue
-
-
-def _each_once(files: dict[str, FileEntry]) -> dict[str, FileEntry]:
-    """Of names that lead to the same file, the first one."""
-    first: dict[tuple[int, int], FileEntry] = {}
-    for file in files.values():
-        key = (file.device, file.inode)
-        if key not in first or file.name < first[key].name:
-            first[key] = file
-    return {file.name: file for file in first.values()}
 
 
 def _stat(entry: os.DirEntry[str]) -> tuple[int, int, int, int, int] | None:
