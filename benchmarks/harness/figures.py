@@ -49,6 +49,11 @@ def peer_of_job(job: str, side: str) -> list[Cell]:
     return [*peer("jobs", f"{job} / {side}"), *(Cell("jobs", f"{job} / {each}", "lines") for each in ("pystorm", side))]
 
 
+def row_latency(side: str) -> list[Cell]:
+    """Both sides' percentiles, and the ratio of the medians."""
+    return [Cell("row_latency", side, field) for field in ("p50", "p99", "peer_p50", "peer_p99", "ratio")]
+
+
 def curve(case: str, of: Callable[[float], float] = float) -> list[Cell]:
     """Its first value and its last, its slope, the slope that is asked for."""
     ends = [Cell("scale", case, "values", lambda values, at=at: of(values[at])) for at in (0, -1)]
@@ -80,6 +85,16 @@ JOBS = {
     "visits": ("spark", "spark-state", "flink", "flink-thread", "pathway", "bytewax"),
     "logs": ("spark", "telegraf", "syslog-ng", "by-hand"),
     "words": ("spark", "flink", "flink-thread", "pathway", "bytewax", "storm"),
+}
+ROW_LATENCY = {
+    "Spark": "spark",
+    "Pathway": "pathway",
+    "PyFlink, commits each second": "flink",
+    "PyFlink, each 200 ms": "flink-200ms",
+    "Quix Streams, commits each second": "quix",
+    "Quix Streams, each 200 ms": "quix-200ms",
+    "bytewax, commits each second": "bytewax",
+    "bytewax, each 200 ms": "bytewax-200ms",
 }
 
 # By the first cell of the table's head, then by the first cell of a row: the numbers of the other cells.
@@ -131,6 +146,7 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         }
         for job in JOBS
     },
+    "orders, milliseconds until a row is readable": {label: row_latency(side) for label, side in ROW_LATENCY.items()},
     "rows in columns, per second": {
         "Arrow spout → filter → output, through Spark": peer("columns", "filter / bare"),
         "the same, again": peer("columns", "filter / rate"),

@@ -38,15 +38,24 @@ LOOK_SECONDS = 2
 MOST_SECONDS = 240
 """For a side to start, or to end what is counted."""
 
-LIVE: dict[str, dict[str, Any]] = {
-    "pystorm": {"trigger": {"processingTime": "0 seconds"}},
-    "spark": {"trigger": {"processingTime": "0 seconds"}},
-    "flink": {"bounded": "unbounded", "checkpoints": "1s"},
-    "pathway": {"mode": "streaming", "commit_millis": 100},
-    "quix": {"idle_seconds": 0, "commit_seconds": 1},
-    "bytewax": {"tail": True, "seconds": 1},
+AT_ONCE = {"trigger": {"processingTime": "0 seconds"}}
+LIVE: dict[str, tuple[str, dict[str, Any]]] = {
+    "pystorm": ("pystorm", AT_ONCE),
+    "spark": ("spark", AT_ONCE),
+    "pathway": ("pathway", {"mode": "streaming", "commit_millis": 100}),
+    "flink": ("flink", {"bounded": "unbounded", "checkpoints": "1s"}),
+    "flink-200ms": ("flink", {"bounded": "unbounded", "checkpoints": "200ms"}),
+    "quix": ("quix", {"idle_seconds": 0, "commit_seconds": 1}),
+    "quix-200ms": ("quix", {"idle_seconds": 0, "commit_seconds": 0.2}),
+    "bytewax": ("bytewax", {"tail": True, "seconds": 1}),
+    "bytewax-200ms": ("bytewax", {"tail": True, "seconds": 0.2}),
 }
-SIDES = tuple(side._replace(more={**side.more, **LIVE[side.name]}) for side in ORDERS.sides if side.name in LIVE)
+"""A case → the side of ``orders``, and the options with which its program runs on."""
+_OF_ORDERS = {side.name: side for side in ORDERS.sides}
+SIDES = tuple(
+    _OF_ORDERS[name]._replace(name=case, more={**_OF_ORDERS[name].more, **options})
+    for case, (name, options) in LIVE.items()
+)
 
 
 class Took(NamedTuple):
