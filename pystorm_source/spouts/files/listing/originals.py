@@ -44,7 +44,11 @@ class Originals:
 
     @cached_property
     def _by_begin(self) -> dict[bytes, list[FileEntry]]:
-        rested = [(one.file, one.prefix) for one in self._cache.at_rest if one.prefix is not None]
+        rested = [
+            (one.file, one.prefix)
+            for one in self._cache.at_rest
+            if one.prefix is not None and self._cache.key(one.file) not in self._begins
+        ]
         first, later = self._added[: self._in_order], self._added[self._in_order :]
         found = defaultdict(list)
         for file, begin in [*sorted([*rested, *first]), *later]:
