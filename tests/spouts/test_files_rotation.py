@@ -464,6 +464,13 @@ def test_a_gzip_file_under_another_name_is_not_read_as_text(query, tmp_path, cap
     assert len(query.drain()) == 3000
 
 
+def test_a_plain_file_that_was_named_as_gzip_is_read_under_its_own_name(query, tmp_path):
+    (tmp_path / "app.log.gz").write_text("a\nb\n")
+    assert query.drain() == []
+    os.rename(tmp_path / "app.log.gz", tmp_path / "app.log")
+    assert words(query.drain()) == ["a", "b"]
+
+
 def test_several_files_that_may_be_the_vanished_one_are_an_error_if_they_differ_in_what_was_read(query, tmp_path):
     """The fingerprint is of the first kilobyte; behind it two copies differ."""
     begin = ["the same"] * 200

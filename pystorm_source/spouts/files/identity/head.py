@@ -41,14 +41,14 @@ class FileHead(NamedTuple):
 
 
 class _Look:
-    """What the last look saw. ``state``: (size, ctime, known crc) then; ``searched``: how far for newlines;
-    ``settled``: whether the ctime was old enough to tell of every later change.
+    """What the last look saw. ``state``: (size, ctime, whether it is named as gzip, known crc) then; ``searched``: how
+    far for newlines; ``settled``: whether the ctime was old enough to tell of every later change.
     """
 
     __slots__ = ("head", "scan", "searched", "settled", "state")
 
     def __init__(self) -> None:
-        self.state: tuple[int, int, int | None] = (-1, -1, None)
+        self.state: tuple[int, int, bool, int | None] = (-1, -1, False, None)
         self.head = FileHead(None, 0)
         self.searched = 0
         self.settled = False
@@ -56,9 +56,9 @@ class _Look:
 
     def become_known(self, file: FileEntry, crc: int, offset: int) -> None:
         """The file is known now, or by more of its beginning. If it has not changed, it need not be opened again."""
-        as_it_was = self.settled and self.state[:2] == (file.size, file.changed_ns)
+        as_it_was = self.settled and self.state[:3] == (file.size, file.changed_ns, file.gzipped)
         if as_it_was and self.head.crc == crc and offset in (0, self.head.head):
-            self.state = (file.size, file.changed_ns, crc)
+            self.state = (file.size, file.changed_ns, file.gzipped, crc)
             self.head = self.head._replace(covered=covered(self.head.prefix, crc), between=False)
 
 
@@ -94,11 +94,11 @@ class HeadFinder:
         look = self._looks.get(key)
         if look is None:
             look = self._looks[key] = _Look()
-        elif known_crc is not None and known_crc != look.state[2]:
+        elif known_crc is not None and known_crc != look.state[3]:
             look.become_known(file, known_crc, known_offset)
         unsettled = look.scan is not None and look.scan.broken is None and look.scan.at < file.size and not finished
         if (
-            look.state != (file.size, file.changed_ns, known_crc)
+            look.state != (file.size, file.changed_ns, file.gzipped, known_crc)
             or unsettled
             or (finished and look.head.crc is None and file.size)
         ):
@@ -120,7 +120,8 @@ class HeadFinder:
         length = 0 if known_crc is None else covered(prefix, known_crc)
         floor = known_offset if (length or known_crc is None) and known_offset <= size else 0
         before = look.head
-        if not prefix.startswith(before.prefix) or look.searched > size or not _ends_line(fd, before.head, file):
+        is_other = file.gzipped != look.state[2] or not prefix.startswith(before.prefix) or look.searched > size
+        if is_other or not _ends_line(fd, before.head, file):
             look.scan, look.searched, before = None, floor, FileHead(crc, floor)
         elif before.crc is None:
             look.searched, before = floor, FileHead(crc, floor)
@@ -135,7 +136,7 @@ class HeadFinder:
         else:
             head = (last_newline(fd, look.searched, size) + 1) or before.head
             between = floor < head and not _ends_line(fd, floor, file)
-        look.state = (size, file.changed_ns, known_crc)
+        look.state = (size, file.changed_ns, file.gzipped, known_crc)
         look.settled = began - file.changed_ns >= SETTLED_NS
         look.searched = size
         look.head = FileHead(crc, head, length, between, prefix)
