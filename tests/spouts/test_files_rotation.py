@@ -404,7 +404,9 @@ def test_a_copy_in_the_making_is_not_read_beside_its_original(query, tmp_path):
     assert words(query.drain()) == ["after the copy"]
 
 
-def test_a_range_of_a_file_that_was_copied_and_truncated_before_it_was_read(query, tmp_path):
+def test_a_range_of_a_file_that_was_copied_and_truncated_before_it_was_read(query, tmp_path, monkeypatch):
+    left, forget = [], FileCatalog.forget
+    monkeypatch.setattr(FileCatalog, "forget", lambda self: forget(self) or left.append(self._files))
     banner = "the same first line of every file"
     append(tmp_path / "app.log", banner, *(f"line {n}" for n in range(1000)))
     ranges = query.plan()
@@ -412,6 +414,7 @@ def test_a_range_of_a_file_that_was_copied_and_truncated_before_it_was_read(quer
     append(tmp_path / "app.log", banner, *(f"new {n}" for n in range(2000)))
     for _ in range(2):
         assert words(query.read(ranges)) == [banner, *(f"line {n}" for n in range(1000))]
+    assert left and not any(left)  # a task keeps no listing
     assert words(query.drain()) == [banner, *(f"new {n}" for n in range(2000))]
 
 

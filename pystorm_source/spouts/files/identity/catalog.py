@@ -76,9 +76,12 @@ class FileCatalog:
             self.root = self._full
             visible = re.compile(r"[^._].*", re.DOTALL)
             self._steps = [None, visible] if self._recursive else [visible]
-            # Names were relative to another root.
-            self._listed, self._files, self._inodes = {}, [], set()
+            self.forget()  # names were relative to another root
             self.lost += 1
+
+    def forget(self) -> None:
+        """Frees what is remembered of the last listing: half a kilobyte per file."""
+        self._listed, self._files, self._inodes = {}, [], set()
 
     def check_exists(self, seen: Collection[FileIdentity]) -> None:
         """Raises OptionError if there is nothing to follow, WorldError if there was: files ``seen``. A glob may match
@@ -112,7 +115,7 @@ class FileCatalog:
     def scan(self) -> list[FileEntry]:
         """The files that match now, each once, ordered by name. Raises WorldError where the root cannot be listed.
 
-        A file as the last listing saw it is the same object again: who compares may ask ``is``. Do not change the list.
+        A file that is as the last listing saw it is the same object again. Do not change the list.
         """
         self._find_root()
         known_by_path = self._by_path

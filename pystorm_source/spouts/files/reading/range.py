@@ -127,6 +127,7 @@ class FileRange:
         """What may be a copy: what lies beside the file, and what the catalog lists."""
         hint = self._identity.hint
         files = {file.path: file for file in [*self._catalog.scan(), *self._catalog.beside(hint)]}
+        self._catalog.forget()  # a task's process stays, and hardly ever lists again
         return sorted(file for file in files.values() if file.gzipped or is_rotated_name(file.name, hint))
 
     def _copy_among(self, files: list[FileEntry]) -> FileText | None:
