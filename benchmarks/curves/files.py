@@ -1,4 +1,4 @@
-"""How long a look takes that finds 10 new files among known ones: in a folder, and in an object store's listing."""
+"""How long a look takes that finds 10 new files among known ones: in folders, and in an object store's listing."""
 
 import statistics
 import tempfile
@@ -17,13 +17,15 @@ OBJECT_LOOKS = 15
 OBJECT_BYTES = 1000
 """Of an object, as the server lists it."""
 FIELDS = ["id long"]
+IN_FOLDER = 1000
+"""Files in each folder."""
 
 
-def look_at_folder(known: int) -> Costs:
+def look_at_folders(known: int) -> Costs:
     """Looks of a FilesSpout; all files have one line and are read."""
     with tempfile.TemporaryDirectory() as folder:
         _write(folder, 0, known)
-        driven = Driven(FilesSpout.spec(path=folder))
+        driven = Driven(FilesSpout.spec(path=folder, config={"files.recursive": True}))
         offsets, state = _after(driven.driver, {}, {})
         cpu = []
         for number in range(LOOKS):
@@ -39,7 +41,9 @@ def look_at_folder(known: int) -> Costs:
 
 def _write(folder: str, first: int, count: int) -> None:
     for number in range(first, first + count):
-        Path(folder, f"{number:09d}.log").write_text(f"line {number}\n")
+        below = Path(folder, f"{number // IN_FOLDER:04d}")
+        below.mkdir(exist_ok=True)
+        (below / f"{number:09d}.log").write_text(f"line {number}\n")
 
 
 def _after(driver: Any, offsets: dict[str, int], state: Any) -> tuple[dict[str, int], Any]:
@@ -75,11 +79,11 @@ CURVES = (
     Curve(
         "files",
         "files known to a FilesSpout; 10 are new",
-        (10, 100, 1_000, 10_000, 50_000),
+        (10, 100, 1_000, 10_000, 100_000, 1_000_000),
         (10, 200),
         {"cpu": Cost("s of a look", grows=True)},
-        look_at_folder,
-        2,
+        look_at_folders,
+        1,
     ),
     Curve(
         "objects",

@@ -19,7 +19,7 @@ from testbed.uncontrolled import UNCONTROLLED
 
 TOUCHED = 1_000
 BATCHES = 6
-KEYS = (1_000, 10_000, 100_000, 1_000_000)
+KEYS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 TASKS = (4, 20, 100, 500)
 CLUSTER = "local-cluster[2,1,1024]"
 

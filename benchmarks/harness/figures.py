@@ -205,7 +205,9 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
     "costs as sizes grow": {
         "planning of a micro-batch, by partitions, 10 to 100,000": curve("partitions / planning", millis),
         "the offset in Spark's log, by partitions, 10 to 100,000": curve("partitions / offset"),
-        "a search of `FilesSpout` that finds 10 new files, by known files, 10 to 50,000": curve("files / cpu", millis),
+        "a search of `FilesSpout` that finds 10 new files, by known files, 10 to 1,000,000": curve(
+            "files / cpu", millis
+        ),
         "a tuple in each bolt of a chain, by bolts, 1 to 100": curve("chain / cpu"),
         "a tuple in each of its subscribers, by subscribers, 1 to 64": curve("fan-out / cpu"),
         "a tuple in each component, by tasks, shuffle, 1 to 64": curve("par-shuffle / cpu"),
@@ -219,7 +221,7 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         "memory of that process, by micro-batches, 10 to 10,000": curve("micro-batches / memory"),
         "a micro-batch through Spark, by earlier ones, 30 to 300": curve("micro-batches-spark / seconds", millis),
         "memory of Spark's Python processes, 30 to 300": curve("micro-batches-spark / memory"),
-        "a micro-batch through Spark that touches 1,000 keys, by keys, 1,000 to 1,000,000": curve(
+        "a micro-batch through Spark that touches 1,000 keys, by keys, 1,000 to 10,000,000": curve(
             "keys / seconds", millis
         ),
         "a micro-batch on a cluster of two processes, by tasks, 4 to 500": curve("tasks / seconds", millis),

@@ -6,7 +6,7 @@
                       the same, 1 → 64 tasks of a bolt
     open-trees        CPU of a tuple, 100 → 1,000,000 trees that wait for their ack
     requests          CPU of a request, 10 → 50,000 of an AsyncBolt in flight
-    files             CPU of a look that finds 10 new files, 10 → 50,000 known to a FilesSpout
+    files             CPU of a look that finds 10 new files, 10 → 1,000,000 known to a FilesSpout
     objects           the same of an ObjectsSpout, 10 → 1,000,000 known, which a server lists
     micro-batches     of a run in one process, 10 → 10,000: CPU of each, and resident memory
     micro-batches-spark, keys, tasks
