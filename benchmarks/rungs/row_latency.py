@@ -131,14 +131,14 @@ def checked(wanted: dict[int, int], rows: Iterator[Found], once: bool) -> dict[i
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """The sides in turn. ``--case flink``: ours and this peer."""
+    """The sides in turn, every second time backwards. ``--case flink``: ours and this peer."""
     ours = SIDES[0]
     sides = [side for side in SIDES if side is ours or (settings.peers and settings.wants(side.name))]
     seen: dict[str, list[Took]] = {side.name: [] for side in sides}
     notes: dict[str, str] = {}
     with TemporaryDirectory(prefix="jobs") as folder, kafka_cluster(Path(folder)) as cluster:
         for number in range(settings.runs_of(3)):
-            for side in sides:
+            for side in sides if number % 2 == 0 else reversed(sides):
                 if side.name in notes:
                     continue
                 try:
