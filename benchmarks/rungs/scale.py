@@ -10,7 +10,7 @@
     objects           the same of an ObjectsSpout, 10 → 1,000,000 known, which a server lists
     micro-batches     of a run in one process, 10 → 10,000: CPU of each, and resident memory
     micro-batches-spark, keys, tasks
-                      through Spark, not with ``--quick``: 30 → 300 micro-batches; 1,000 → 1,000,000 keys of a
+                      through Spark, not with ``--quick``: 30 → 300 micro-batches; 1,000 → 10,000,000 keys of a
                       StatefulBolt, of which 1,000 get a tuple; 4 → 500 tasks on two processes with an executor each
 
 ``value`` is the steeper one of ``slope``, of the whole range, and ``slope_end``, of its upper half; 0 if neither rises.
