@@ -1,5 +1,6 @@
 """Released jars by Maven, in the ignored folder ``.peers/``."""
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -37,6 +38,15 @@ def java_jars(*jars: Jar) -> Path:
 def fetched(name: str, digest: str, jars: tuple[Jar, ...], *commands: list[str]) -> Path:
     """Returns the folder where Maven put these jars, and where the commands ran afterwards."""
     home = FOLDER / f"{name}-{digest}"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / f"{home.name}.lock").open("w") as lock:
+        # Of several processes that want the same jars, the others would empty the folder in which Maven runs.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _fetch(name, home, jars, commands)
+    return home
+
+
+def _fetch(name: str, home: Path, jars: tuple[Jar, ...], commands: tuple[list[str], ...]) -> None:
     if not (home / ".ready").exists():
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
@@ -51,7 +61,6 @@ def fetched(name: str, digest: str, jars: tuple[Jar, ...], *commands: list[str])
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise PeerMissing(f"{name} cannot be built here: {error}") from error
         (home / ".ready").touch()
-    return home
 
 
 _DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>\n"
