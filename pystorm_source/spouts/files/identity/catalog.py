@@ -193,7 +193,7 @@ class FileCatalog:
         return True
 
     def _each_once(self, files: list[FileEntry]) -> list[FileEntry]:
-        """Of names that lead to the same file, the first one. The others are fresh again in the next listing."""
+        """Keeps the first of the names that lead to the same file. The others are fresh again in the next listing."""
         first: dict[tuple[int, int], FileEntry] = {}
         for file in files:
             if first.setdefault((file.device, file.inode), file) is not file:

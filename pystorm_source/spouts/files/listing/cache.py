@@ -31,7 +31,7 @@ class FileCache:
     rotation makes no copies of them.
 
     ``compared``: (copy, original) → how much of their text is known to be equal. ``identities``: of known partitions.
-    ``at_rest``: files of which the last look saw all.
+    ``at_rest``: files that the last look saw completely.
     """
 
     def __init__(self, options: FilesOptions, catalog: FileCatalog):
