@@ -4,6 +4,8 @@ import fcntl
 import hashlib
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,12 +40,18 @@ def java_jars(*jars: Jar) -> Path:
 def fetched(name: str, digest: str, jars: tuple[Jar, ...], *commands: list[str]) -> Path:
     """Returns the folder where Maven put these jars, and where the commands ran afterwards."""
     home = FOLDER / f"{name}-{digest}"
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / f"{home.name}.lock").open("w") as lock:
-        # Of several processes that want the same jars, the others would empty the folder in which Maven runs.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time(home):
         _fetch(name, home, jars, commands)
     return home
+
+
+@contextmanager
+def one_at_a_time(home: Path) -> Iterator[None]:
+    """Only one process at a time makes this folder: another one would empty it meanwhile."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with home.with_name(f"{home.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _fetch(name: str, home: Path, jars: tuple[Jar, ...], commands: tuple[list[str], ...]) -> None:

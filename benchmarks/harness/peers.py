@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from testbed.maven import FOLDER, Jar, PeerMissing, fetched, last_line
+from testbed.maven import FOLDER, Jar, PeerMissing, fetched, last_line, one_at_a_time
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "peer_programs"
 INSTALL_SECONDS = 900
@@ -80,13 +80,14 @@ def _environment(peer: Peer) -> Path:
     home = FOLDER / f"{name}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}"
     python = home / "bin" / "python"
     ready = home / ".ready"
-    if python.exists() and ready.exists() and ready.read_text().split() == packages:
-        return python
-    shutil.rmtree(home, ignore_errors=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-    for command in ([sys.executable, "-m", "venv", str(home)], pip):
-        _run(command, f"{name} {version}")
-    ready.write_text("\n".join(packages))
+    with one_at_a_time(home):
+        if python.exists() and ready.exists() and ready.read_text().split() == packages:
+            return python
+        shutil.rmtree(home, ignore_errors=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        for command in ([sys.executable, "-m", "venv", str(home)], pip):
+            _run(command, f"{name} {version}")
+        ready.write_text("\n".join(packages))
     return python
 
 
