@@ -142,11 +142,6 @@ cpdef bint is_final_tick(object tup) except -1:
     return len(tup.values) == 1 and tup.values[0] == 0
 
 
-def tree_has_failed(Tuple tup not None):
-    """Whether a tree of it has failed or timed out, and it has no verdict yet: it comes again, or is given up."""
-    return is_lost(tup)
-
-
 def offset_of_tree(Tuple tup not None):
     """The offset of the spout tuple that it stems from; below 0: of several, or of none that has one."""
     return -1 if tup.roots is not None else tup.offset

@@ -9,13 +9,11 @@ import pyarrow as pa
 
 from cython_core.arrow.row_error import RowError, row_error
 from cython_core.arrow.value_converter import Misfit
+from cython_core.states.states_base import StateBase, StateFields, part_of_key
 from pystorm_source.api.state_values import StateValues, values_of
 from pystorm_source.errors import ArgumentError, given, nearest
 
 Key = tuple[Any, ...]
-
-TIMERS = ("__system", "__timer")
-"""Component and stream of the tuples that name a key whose timer may be due: its values, and the timer's time."""
 
 DUE = "__timer"
 ASKED = "__timer_asked"
@@ -24,7 +22,7 @@ TIMER_FIELDS = (DUE, ASKED)
 and when the store gives the key back, which is not later."""
 
 
-class KeyState:
+class KeyState(StateBase):
     """The state of one key: an attribute for each of the bolt's ``state_fields``, None until it is set.
 
     Lists and maps can change in place, or be set again. Changes are stored once, when all tuples of the key in this
@@ -43,50 +41,29 @@ class KeyState:
         pystorm_source.errors.ArgumentError: [PYSTORM_INVALID_ARGUMENT] state_fields ... did you mean 'count'?...
     """
 
-    __slots__ = ("_key", "_names", "_shape", "_values")
+    __slots__ = ()
 
-    _names: tuple[str, ...]
-    _values: dict[str, Any]
-    _shape: "StateShape | None"
-    _key: "Key"
-
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        values: tuple[Any, ...] | None,
-        shape: "StateShape | None" = None,
-        key: "Key" = (),
-    ):
-        object.__setattr__(self, "_names", names)
-        object.__setattr__(self, "_values", dict(zip(names, values or (None,) * len(names), strict=True)))
-        object.__setattr__(self, "_shape", shape)
-        object.__setattr__(self, "_key", key)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self._values[name]
-        except KeyError:
-            raise self._unknown(name) from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._values:
-            raise self._unknown(name)
-        if value is not None and self._shape is not None:
-            try:
-                value = self._shape.forms[name].of(value)
-            except Misfit as misfit:
-                raise self._shape.misfit(self._key, name, misfit) from misfit.__cause__
-        self._values[name] = value
+    def __init__(self, names: tuple[str, ...], values: tuple[Any, ...]):
+        self._pystorm_begin(StateFields(names, KeyState), (), list(values))
 
     def clear(self) -> None:
         """Forgets the key and its timer: nothing stays stored."""
-        self._values.update(dict.fromkeys(self._names))
+        self._values[:] = [None] * len(self._values)
 
     def __repr__(self) -> str:
-        return f"KeyState({', '.join(f'{name}={self._values[name]!r}' for name in self._shown())})"
+        return f"KeyState({', '.join(f'{name}={value!r}' for name, value in self._shown().items())})"
 
-    def _shown(self) -> list[str]:
-        return [name for name in self._names if name not in TIMER_FIELDS]
+    def _shown(self) -> dict[str, Any]:
+        values = dict(zip(self._pystorm_fields.names, self._values, strict=True))
+        return {name: value for name, value in values.items() if name not in TIMER_FIELDS}
+
+    def _pystorm_conformed(self, name: str, value: Any) -> Any:
+        """The value in the declared type of the field."""
+        shape: StateShape = self._pystorm_fields.shape
+        try:
+            return shape.forms[name].of(value)
+        except Misfit as misfit:
+            raise shape.misfit(self._key, name, misfit) from misfit.__cause__
 
     def _unknown(self, name: str) -> ArgumentError:
         shown = self._shown()
@@ -124,9 +101,14 @@ class StateShape:
         return {name: values_of(type) for name, type in zip(self.names, self.types, strict=True)}
 
     @cached_property
-    def changing(self) -> tuple[str, ...]:
-        """The fields whose values can change in place."""
-        return tuple(name for name, form in self.forms.items() if form.can_change)
+    def changing(self) -> tuple[tuple[int, str], ...]:
+        """Place and name of the fields whose values can change in place."""
+        return tuple((place, name) for place, (name, form) in enumerate(self.forms.items()) if form.can_change)
+
+    @cached_property
+    def state_fields(self) -> StateFields:
+        """The fields as a state has them."""
+        return StateFields(self.names, KeyState, self)
 
     @cached_property
     def is_plain(self) -> bool:
@@ -153,12 +135,12 @@ class StateShape:
         label = f"the state of {self.bolt!r}, key {shown},"
         return row_error(field, misfit.path, misfit.type, misfit.value, label, misfit.reason)
 
-    def settle(self, key: Key, values: dict[str, Any]) -> None:
+    def settle(self, key: Key, values: list[Any]) -> None:
         """Gives values that were changed in place their declared types. Raises RowError."""
-        for name in self.changing:
-            if (value := values[name]) is not None:
+        for place, name in self.changing:
+            if (value := values[place]) is not None:
                 try:
-                    values[name] = self.forms[name].of(value)
+                    values[place] = self.forms[name].of(value)
                 except Misfit as misfit:
                     raise self.misfit(key, name, misfit) from misfit.__cause__
 
@@ -166,13 +148,3 @@ class StateShape:
         """A stored key, with values like a tuple's, so that a dict finds it."""
         pairs = zip(stored, self.key_types, strict=True)
         return tuple(part_of_key(None if value is None else values_of(kind).read(value)) for value, kind in pairs)
-
-
-_NAN = float("nan")
-
-
-def part_of_key(value: Any) -> Any:
-    """Floats that Spark takes for one key are one key here: any NaN, and both zeros."""
-    if type(value) is not float:
-        return value
-    return _NAN if value != value else value + 0.0

@@ -4,13 +4,13 @@ import copy
 import datetime
 import math
 from collections import namedtuple
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Protocol
 
-from cython_core.tuples.tuple import Tuple, tree_has_failed
-from pystorm_source.api.key_state import ASKED, DUE, Key, KeyState, StateShape, part_of_key
+from cython_core.states.states_base import StatesBase
+from pystorm_source.api.key_state import Key, KeyState, StateShape
 from pystorm_source.errors import ArgumentError, given
 
 MOST_SECONDS = 3_000_000_000
@@ -18,6 +18,9 @@ MOST_SECONDS = 3_000_000_000
 
 TICK_MILLIS = 1000
 """Timers are due at whole seconds. Shorter: Spark calls more often, each time for fewer keys. Longer: they are late."""
+
+DUE_AT, ASKED_AT = -2, -1
+"""Where a bolt with timers has its TIMER_FIELDS in the values of a state."""
 
 
 class StateStore(Protocol):
@@ -36,7 +39,7 @@ class StateStore(Protocol):
         """Gives these keys back, as tuples of the stream ``TIMERS``, when this time has come."""
 
 
-class KeyedStates:
+class KeyedStates(StatesBase):
     """The states that one task of a bolt has read in a run. ``now``: when its micro-batch began, in milliseconds since
     1970.
 
@@ -47,17 +50,14 @@ class KeyedStates:
     store nothing but its state. A key that is no longer due when the store gives it back is left out.
     """
 
+    _shape: StateShape
+    _store: StateStore
+    _now: int
+
     def __init__(self, shape: StateShape, store: StateStore, now: int):
-        self._shape = shape
-        self._is_plain = shape.is_plain
-        self._store = store
-        self._now = now
-        self._read: dict[Key, KeyState] = {}
-        self._stored: dict[Key, tuple[Any, ...] | None] = {}
+        super().__init__(shape, store, now, KeyState)
         self._fired: set[tuple[Key, int]] = set()
-        self._tup: Any = None
-        self._touched: tuple[KeyState, dict[str, Any]] | None = None
-        self._has_failed = False
+        self._asked: dict[int, list[Key]] = {}
 
     @classmethod
     def of(cls, executors: Iterable[Any], shape: StateShape, store: StateStore, now: int) -> "list[KeyedStates]":
@@ -68,72 +68,6 @@ class KeyedStates:
                 executor.instance._pystorm_states = cls(shape, store, now)
                 found.append(executor.instance._pystorm_states)
         return found
-
-    def begin(self, tup: Any) -> None:
-        """Called before the bolt processes this tuple."""
-        self._tup, self._touched, self._has_failed = tup, None, False
-
-    def check(self) -> None:
-        """Called when the bolt has processed the tuple. Raises RowError if a list or a map that it has changed in place
-        has a value that does not fit."""
-        if self._touched is not None:
-            state = self._touched[0]
-            self._shape.settle(state._key, state._values)
-
-    def end(self) -> None:
-        """Called when the bolt has processed it, or has raised. A tuple whose tree has timed out comes again."""
-        if self._has_failed or (isinstance(self._tup, Tuple) and tree_has_failed(self._tup)):
-            self._roll_back()
-        self._tup = self._touched = None
-
-    def fail(self, tup: Any = None) -> None:
-        """A tuple has failed; None: the one that is processed."""
-        if self._tup is not None and (tup is None or tup is self._tup or tup == self._tup.id):
-            self._has_failed = True
-
-    def _roll_back(self) -> None:
-        if self._touched is not None:
-            state, before = self._touched
-            state._values.update(before)
-
-    @property
-    def current(self) -> KeyState:
-        """The state of the tuple's key. Raises ArgumentError outside of ``process``."""
-        if self._touched is not None:
-            return self._touched[0]
-        if self._tup is None:
-            raise ArgumentError(
-                "self.state is the state of a tuple's key, and no tuple is processed now: use it in process(). "
-                "Given: self.state",
-                code="PYSTORM_INVALID_ARGUMENT",
-            )
-        state = self._state_of(self._key())
-        before = state._values
-        self._touched = (
-            state,
-            before.copy() if self._is_plain else {name: _copied(value) for name, value in before.items()},
-        )
-        return state
-
-    def _key(self) -> Key:
-        values = self._tup.values
-        positions = self._shape.positions[self._tup.component, self._tup.stream]
-        return tuple(part_of_key(values[position]) for position in positions)
-
-    def _state_of(self, key: Key) -> KeyState:
-        state = self._read.get(key)
-        if state is None:
-            found = self._store.get(key)
-            stored = copied = None if found is None else tuple(found)  # Spark's rows print otherwise
-            if stored is not None and not self._is_plain:
-                forms = self._shape.forms.values()
-                stored = tuple(
-                    None if value is None else form.read(value) for value, form in zip(stored, forms, strict=True)
-                )
-                copied = tuple(map(_copied, stored))
-            self._stored[key] = stored
-            state = self._read[key] = KeyState(self._shape.names, copied, self._shape, key)
-        return state
 
     def set_timer(self, seconds: float) -> None:
         """Sets the timer of the tuple's key. Raises ArgumentError for seconds that it cannot take, without timers or
@@ -154,12 +88,12 @@ class KeyedStates:
             )
         self._shape.check_timer_key(self._key())
         due = self._now + math.ceil(seconds * 1000)
-        self.current._values[DUE] = -(-due // TICK_MILLIS) * TICK_MILLIS
+        self.current._values[DUE_AT] = -(-due // TICK_MILLIS) * TICK_MILLIS
 
     def cancel_timer(self) -> None:
         """Cancels the timer of the tuple's key. Raises ArgumentError without timers or outside of ``process``."""
         self._refuse_without_timers()
-        self.current._values[DUE] = None
+        self.current._values[DUE_AT] = None
 
     def _refuse_without_timers(self) -> None:
         if not self._shape.has_timers:
@@ -177,46 +111,54 @@ class KeyedStates:
         key, asked = self._key(), self._tup.values[-1]
         if (key, asked) not in self._fired:
             values = self._state_of(key)._values
-            if values[ASKED] != asked:  # forgotten since, or asked for at another time
+            if values[ASKED_AT] != asked:  # forgotten since, or asked for at another time
                 return None
-            values[ASKED] = None
-            if values[DUE] is None or values[DUE] > self._now:
+            values[ASKED_AT] = None
+            if values[DUE_AT] is None or values[DUE_AT] > self._now:
                 return None  # flush() has it asked for again, and that is later: Spark may not see a time that is over
-            values[DUE] = None
+            values[DUE_AT] = None
             self._fired.add((key, asked))
         return _key_type(self._shape.key_names)(*key)
 
     def flush(self) -> None:
         """Stores what has changed since the last flush."""
-        asked: dict[int, list[Key]] = {}
-        has_timers, nothing = self._shape.has_timers, (None,) * len(self._shape.names)
-        for key, state in self._read.items():
-            if has_timers and _has_to_ask(state._values):
-                state._values[ASKED] = state._values[DUE]
-                asked.setdefault(state._values[DUE], []).append(key)
-            if not self._is_plain:
-                self._shape.settle(key, state._values)  # a bolt may have kept a list, and changed it later
-            values = tuple(state._values.values())
-            stored = self._stored[key]
-            if values == nothing:
-                if stored is not None:
-                    self._store.remove(key)
-            elif values != stored or repr(values) != repr(stored):  # 0.0 and -0.0 are equal
-                self._store.put(key, values)
-        for millis, keys in sorted(asked.items()):
+        super().flush()
+        for millis, keys in sorted(self._asked.items()):
             self._store.ask_at(millis, keys)
-        self._read.clear()
-        self._stored.clear()
+        self._asked.clear()
         self._fired.clear()
+
+    def _outside(self) -> ArgumentError:
+        return ArgumentError(
+            "self.state and timers belong to the key of a tuple, and none is processed now: use them in process(). "
+            "Given: no tuple",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
+
+    def _as_read(self, stored: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
+        """What the store has as a bolt reads it, and a copy for the bolt to change."""
+        forms = self._shape.forms.values()
+        read = tuple(None if value is None else form.read(value) for value, form in zip(stored, forms, strict=True))
+        return read, self._copied(read)
+
+    def _copied(self, values: Iterable[Any]) -> list[Any]:
+        return [_copied(value) for value in values]
+
+    def _settle(self, state: KeyState) -> None:
+        """Gives values that a bolt has changed in place their declared types. Raises RowError."""
+        self._shape.settle(state._key, state._values)
+
+    def _ask(self, state: KeyState) -> None:
+        """Notes that the store has to give the key back when its timer is due."""
+        values = state._values
+        if values[DUE_AT] is not None and (values[ASKED_AT] is None or values[DUE_AT] < values[ASKED_AT]):
+            values[ASKED_AT] = values[DUE_AT]
+            self._asked.setdefault(values[DUE_AT], []).append(state._key)
 
 
 @lru_cache(maxsize=64)  # a class takes longer to make than a bucket to run
 def _key_type(names: tuple[str, ...]) -> Any:
     return namedtuple("Key", names, rename=True)
-
-
-def _has_to_ask(values: Mapping[str, Any]) -> bool:
-    return values[DUE] is not None and (values[ASKED] is None or values[DUE] < values[ASKED])
 
 
 _PLAIN = frozenset((int, str, float, bool, type(None), bytes, Decimal, datetime.date, datetime.datetime))

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 
 from pystorm_source.api.bolt import Bolt
-from pystorm_source.api.key_state import TIMERS, KeyState
+from pystorm_source.api.key_state import KeyState
 from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.errors import ArgumentError
 from pystorm_source.errors.door import door
@@ -65,7 +65,8 @@ class StatefulBolt(Bolt):
         Raises:
             ArgumentError: no tuple is processed now.
         """
-        return self._of_run("self.state").current
+        states = self._pystorm_states
+        return (self._of_run("self.state") if states is None else states).current
 
     def process_timer(self, key: Any) -> None:
         """Called when a key's timer is due, in a micro-batch that begins after that time, with or without rows.
@@ -146,22 +147,7 @@ def _with_state(process: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     @wraps(process)
     def with_state(self: Any, tup: Any) -> Any:
         states = self._pystorm_states
-        if states is None or states._tup is not None:  # super().process(tup)
-            return process(self, tup)
-        states.begin(tup)
-        try:
-            if (tup.component, tup.stream) != TIMERS:
-                found = process(self, tup)
-            else:
-                key = states.due()
-                found = None if key is None else self.process_timer(key)
-            states.check()
-            return found
-        except BaseException:
-            states.fail()
-            raise
-        finally:
-            states.end()
+        return process(self, tup) if states is None else states.run(process, self, tup)
 
     # Itself, not True: a decorator of the user's copies attributes.
     with_state._pystorm_with_state = with_state  # type: ignore[attr-defined]

@@ -32,13 +32,15 @@ stopped."""
 
 
 class _Entries:
-    """A state for each key. ``states``: Spark's map."""
+    """A state for each key. ``states``: Spark's map; ``lock``: for its connection."""
 
-    def __init__(self, states: Any):
+    def __init__(self, states: Any, lock: Lock):
         self._states = states
+        self._lock = lock
 
     def get(self, key: Key) -> tuple[Any, ...] | None:
-        found: tuple[Any, ...] | None = self._states.getValue(key)
+        with self._lock:
+            found: tuple[Any, ...] | None = self._states.getValue(key)
         return found
 
     def put(self, key: Key, values: tuple[Any, ...]) -> None:
@@ -65,10 +67,10 @@ class BucketStates:
         self._head = head
         self._handle = handle
         self._form = form
-        self._states: _Entries | StatePages = _Entries(states) if form is None else StatePages(form, states, Size())
+        self._lock = Lock()
         self._found: tuple[int, ...] | None = None
         self._buckets = 0
-        self._lock = Lock()
+        self._use(_Entries(states, self._lock) if form is None else StatePages(form, states, Size(), self._lock))
 
     @classmethod
     def declared(
@@ -110,28 +112,17 @@ class BucketStates:
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
         if self._form is not None:
-            self._states = StatePages(self._form, self._map, Size(*(self._found or ())[1:]))
+            self._use(StatePages(self._form, self._map, Size(*(self._found or ())[1:]), self._lock))
+
+    def _use(self, states: _Entries | StatePages) -> None:
+        # As ``StateStore``. ``get`` runs once for each key: a method in between would double its cost.
+        self._states, self.get, self.put, self.remove = states, states.get, states.put, states.remove
 
     def flush(self) -> None:
         """Writes what the run has changed."""
         head = (self._buckets, *self._states.flush())
         if head != self._found:
             self._head.update(head)
-
-    def get(self, key: Key) -> tuple[Any, ...] | None:
-        """As ``StateStore``."""
-        with self._lock:
-            return self._states.get(key)
-
-    def put(self, key: Key, values: tuple[Any, ...]) -> None:
-        """As ``StateStore``."""
-        with self._lock:
-            self._states.put(key, values)
-
-    def remove(self, key: Key) -> None:
-        """As ``StateStore``."""
-        with self._lock:
-            self._states.remove(key)
 
     def ask_at(self, millis: int, keys: list[Key]) -> None:
         """As ``StateStore``: Spark calls the bucket at that time.

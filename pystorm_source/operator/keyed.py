@@ -24,7 +24,8 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructField, StructType
 
-from pystorm_source.api.key_state import TIMERS, Key, StateShape
+from cython_core.states.states_base import TIMERS
+from pystorm_source.api.key_state import Key, StateShape
 from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.channel.leases.task_lessor import lease
 from pystorm_source.operator.bucket_states import BucketStates

@@ -11,19 +11,20 @@ The number of pages grows by linear hashing: one more page takes over half of th
 two pages and not all of them, and nothing but the number of pages says where a key is. It never shrinks; a page whose
 last key is removed is removed, too.
 
-Threading law: one thread at a time.
+Threading law: several tasks of a bolt may call ``get`` at once; all else runs in one thread, when they are done.
 """
 
 import zlib
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from cython_core.arrow.batch_rows import BatchRows
 from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
-from cython_core.routing.route import hash_of
-from pystorm_source.api.key_state import Key, part_of_key
+from cython_core.states.states_base import page_of, part_of_key
+from pystorm_source.api.key_state import Key
 from pystorm_source.errors import OptionError
 from pystorm_source.types.arrow import concatenated, ddl_of
 
@@ -51,13 +52,6 @@ class Size(NamedTuple):
         wanted = max(self.keys // KEYS_OF_PAGE, self.bytes // BYTES_OF_PAGE)
         return max(self.pages, min(wanted, self.keys))
 
-    def page_of(self, key: Key) -> int:
-        """The page where a key is."""
-        pages = self.pages
-        mask = (1 << pages.bit_length()) - 1
-        number: int = hash_of(key) & mask
-        return number if number < pages else number & (mask >> 1)
-
     def split_next(self) -> int:
         """The page that gives keys to the next new one."""
         return self.pages - (1 << (self.pages.bit_length() - 1))
@@ -68,6 +62,7 @@ class PageForm:
 
     def __init__(self, keys: Sequence[pa.DataType], states: Sequence[pa.DataType]):
         self._width = len(keys)
+        self._has_floats = any(map(pa.types.is_floating, keys))
         # By place: a field of the key may be called like one of the state.
         self.schema = pa.schema([(str(place), kind) for place, kind in enumerate([*keys, *states])])
         # Nothing else in a page says what its columns are, and other ones would be read as wrong values.
@@ -92,7 +87,9 @@ class PageForm:
         batch = self.batch(page)
         width, count = self._width, batch.num_rows
         rows = BatchRows(batch).rows(0, count)
-        return {tuple(map(part_of_key, row[:width])): row[width:] for row in rows}
+        if self._has_floats:
+            return {tuple(map(part_of_key, row[:width])): row[width:] for row in rows}
+        return {row[:width]: row[width:] for row in rows}
 
     def written(self, states: States) -> bytes:
         """The page of these states."""
@@ -122,28 +119,29 @@ class _Page:
 
 class StatePages:
     """The states of a bucket in one run. ``store``: Spark's map of the pages, by number; ``size``: as the last
-    ``flush`` returned it."""
+    ``flush`` returned it; ``lock``: for the map's connection."""
 
-    def __init__(self, form: PageForm, store: Any, size: Size):
+    def __init__(self, form: PageForm, store: Any, size: Size, lock: Lock):
         self._form = form
         self._store = store
+        self._lock = lock
         self.size = size
         self._read: dict[int, _Page] = {}
 
     def get(self, key: Key) -> tuple[Any, ...] | None:
         """As ``StateStore``."""
-        return self._page(self.size.page_of(key)).states.get(key)
+        return self._page(page_of(key, self.size.pages)).states.get(key)
 
     def put(self, key: Key, values: tuple[Any, ...]) -> None:
         """As ``StateStore``."""
-        states = self._page(self.size.page_of(key)).changed()
+        states = self._page(page_of(key, self.size.pages)).changed()
         if key not in states:
             self.size = self.size._replace(keys=self.size.keys + 1)
         states[key] = values
 
     def remove(self, key: Key) -> None:
         """As ``StateStore``."""
-        del self._page(self.size.page_of(key)).changed()[key]
+        del self._page(page_of(key, self.size.pages)).changed()[key]
         self.size = self.size._replace(keys=self.size.keys - 1)
 
     def flush(self) -> Size:
@@ -164,10 +162,15 @@ class StatePages:
 
     def _page(self, number: int) -> _Page:
         page = self._read.get(number)
-        if page is None:
-            stored = self._store.getValue((number,))
-            page = _Page({}, 0) if stored is None else _Page(self._form.read(stored[0]), len(stored[0]))
-            self._read[number] = page
+        return self._stored(number) if page is None else page
+
+    def _stored(self, number: int) -> _Page:
+        with self._lock:
+            page = self._read.get(number)  # another thread may just have read it
+            if page is None:
+                stored = self._store.getValue((number,))
+                page = _Page({}, 0) if stored is None else _Page(self._form.read(stored[0]), len(stored[0]))
+                self._read[number] = page
         return page
 
     def _grow(self) -> bool:
@@ -179,7 +182,7 @@ class StatePages:
             number = self.size.pages
             self.size = self.size._replace(pages=number + 1)
             new = self._read[number] = _Page({}, 0)
-            moved = [key for key in old if self.size.page_of(key) == number]
+            moved = [key for key in old if page_of(key, number + 1) == number]
             new.changed().update((key, old.pop(key)) for key in moved)
         return has_grown
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from cython_core.states.states_base import TIMERS
 from pystorm_source.api.input import Input
-from pystorm_source.api.key_state import TIMER_FIELDS, TIMERS, StateShape
+from pystorm_source.api.key_state import TIMER_FIELDS, StateShape
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import SchemaError, TopologyError

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from cython_core.executors.executor import COMPONENTS_OWN, ComponentFailed
 from cython_core.routing.batch_slice import BatchSlice
 from cython_core.routing.failure_kinds import Hopeless
+from cython_core.states.states_base import TIMERS
 from cython_core.tuples.tuple import ColumnSlice
-from pystorm_source.api.key_state import TIMERS
 from pystorm_source.errors import PystormError, TupleFailed, cut, given, one_line, said
 from pystorm_source.errors.conditions import Code
 from pystorm_source.errors.redaction import redacted

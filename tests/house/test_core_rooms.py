@@ -19,6 +19,7 @@ MAY_USE = {
     "arrow": {"acking"},
     "routing": {"arrow", "queues", "tuples", "acking", "primitives"},
     "compiled": {"routing", "arrow", "tuples", "acking"},
+    "states": {"routing", "tuples"},
     "executors": {"compiled", "links", "routing", "arrow", "queues", "tuples", "acking", "timing", "primitives"},
     "schedulers": {"executors", "routing", "arrow", "queues", "acking", "timing", "primitives"},
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from cython_core.arrow.row_error import RowError
 from cython_core.arrow.value_converter import Misfit
-from pystorm_source.api.key_state import part_of_key
+from cython_core.states.states_base import part_of_key
 from pystorm_source.api.state_values import values_of
 from pystorm_source.types.arrow import field_type
 from tests.stages.random_states import FIELDS, ODD, TYPES, exact_value

@@ -2,13 +2,14 @@
 
 from decimal import Decimal
 from random import Random
+from threading import Lock
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystorm_source.api.key_state import part_of_key
+from cython_core.states.states_base import part_of_key
 from pystorm_source.api.state_values import values_of
 from pystorm_source.errors import OptionError
 from pystorm_source.operator.state_pages import BYTES_OF_PAGE, KEYS_OF_PAGE, PageForm, Size, StatePages
@@ -46,7 +47,7 @@ def form_of(key=WORD, state=COUNT):
 
 def run(store, size, change, form=None):
     """The size after a micro-batch."""
-    pages = StatePages(form or form_of(), store, size)
+    pages = StatePages(form or form_of(), store, size, Lock())
     change(pages)
     return pages.flush()
 
@@ -65,7 +66,7 @@ def put_all(numbers, value=0):
 
 
 def found(store, size, numbers, form=None):
-    pages = StatePages(form or form_of(), store, size)
+    pages = StatePages(form or form_of(), store, size, Lock())
     return [pages.get(word(number)) for number in numbers]
 
 
@@ -154,7 +155,7 @@ def test_pages_give_back_what_a_dict_does(seed):
     form = form_of(KEY_TYPES, tuple(TYPES.values()))
     store, size, model = Store(), Size(), {}
     for _ in range(3):
-        pages = StatePages(form, store, size)
+        pages = StatePages(form, store, size, Lock())
         for _ in range(chance.choice([1, 20, 200])):
             key = tuple(None if chance.random() < 0.2 else part_of_key(made(chance)) for made in KEYS.values())
             assert (pages.get(key) is None) == (key not in model)
@@ -167,7 +168,7 @@ def test_pages_give_back_what_a_dict_does(seed):
                 )
                 pages.put(key, model[key])
         size = pages.flush()
-    pages = StatePages(form, store, size)
+    pages = StatePages(form, store, size, Lock())
     assert size.keys == len(model)
     for key, values in model.items():
         stored = zip(pages.get(key), TYPES.values(), strict=True)

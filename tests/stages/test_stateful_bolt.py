@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from pystorm_source import Bolt, Grouping, Hopeless, Input, StatefulBolt, Topology
+from pystorm_source import Bolt, Grouping, Hopeless, Input, StatefulBolt, Topology, Tuple
 from pystorm_source.errors import ArgumentError, OptionError, SchemaError, TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.stages import cut
@@ -235,3 +235,29 @@ def test_the_state_is_that_of_a_tuple():
 
     with pytest.raises(Exception, match="declares count, lengths: did you mean 'count'"):
         run_topology(with_bolt(Ticked, Grouping.fields("word")), rows=ROWS, scope="cluster")
+
+
+class Bare(Count):
+    """Hands itself a tuple that has no key."""
+
+    exit_on_exception = True
+
+    def process_tick(self, tup):
+        self.process(Tuple(None, "rows", "default", 1, ()))
+
+
+class Early(Count):
+    exit_on_exception = True
+
+    def process_tick(self, tup):
+        self.set_timer(5)
+
+    def process_timer(self, key):
+        pass
+
+
+@pytest.mark.parametrize(("bolt", "error"), [(Bare, IndexError), (Early, ArgumentError)])
+def test_a_key_that_is_not_there_is_an_error_of_python(bolt, error):
+    with pytest.raises(Exception, match=f"{error.__name__}") as raised:
+        run_topology(with_bolt(bolt, Grouping.fields("word")), rows=[["cow", 1]], scope="cluster")
+    assert isinstance(raised.value.__cause__, error)

@@ -1,0 +1,1 @@
+"""States of keys: what each tuple of a bolt with states needs of them."""
