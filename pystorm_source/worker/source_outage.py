@@ -31,6 +31,10 @@ hiccup costs as much. Too small: a source that restarts is asked in vain."""
 LONGEST_SECONDS = 30.0
 """The longest such pause. Too large: rows wait although the source is back. Too small: a source in trouble gets no
 rest."""
+LEAST_SECONDS = 0.01
+"""If the source names a time, the second pause is at least so long, and the least one doubles up to ``FIRST_SECONDS``.
+Too large: a source that is ready within milliseconds is asked late. 0: one that says 0, and stays busy, is asked as
+often as a core can, for ten minutes."""
 JITTER = 0.2
 """A pause is up to this share longer. Larger: rows wait. Smaller: queries that were refused together ask again
 together."""
@@ -129,6 +133,8 @@ class SourceOutage:
             ) from error
         if isinstance(error, RetryLater):
             pause = error.seconds
+            if self._attempts > 1:
+                pause = max(pause, min(LEAST_SECONDS * 2 ** min(self._attempts - 2, 16), FIRST_SECONDS))
         else:
             pause = min(FIRST_SECONDS * 2 ** min(self._attempts - 1, 16), LONGEST_SECONDS)
         pause *= 1 + JITTER * self._chance.random()

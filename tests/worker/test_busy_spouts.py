@@ -1,5 +1,7 @@
 """A spout in a task whose source is busy: the range goes on behind the pause, and no row is lost or doubled."""
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 
@@ -168,6 +170,18 @@ def test_what_is_busy_for_too_long_ends_the_run_with_one_block(place, method, sc
     assert raised.value.what == f"component 'rows', task 1: {method}() raised RetryLater: again after 30 s: 429"
     assert raised.value.place.startswith("10 attempts in 300 s") or "attempts in 30" in raised.value.place
     assert "or raise spout.unavailable.timeout. Given: '5m'" in raised.value.remedy
+
+
+def test_a_source_that_is_busy_and_names_no_pause_gets_some_rest():
+    source = Source(None, times=10**9, seconds=0)
+    with pytest.raises(TupleFailed, match="PYSTORM_SPOUT_UNAVAILABLE"):
+        run(Rows, "inline", ["middle"], source)
+    times = [at for call, at in source.calls if call == "middle"]
+    pauses = [late - early for early, late in pairwise(times)]
+    assert pauses[0] == 0
+    for number, pause in enumerate(pauses[1:7]):
+        assert 0.01 * 2**number <= pause <= 0.012 * 2**number + 0.002
+    assert len(times) <= 600 / 0.5 + 8  # ten minutes
 
 
 def test_an_answer_in_between_begins_the_time_anew():
