@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from pystorm_source.errors import OptionError
 from pystorm_source.spouts import FilesSpout
 from pystorm_source.spouts.files.identity import head
 from pystorm_source.spouts.files.identity.catalog import FileCatalog
@@ -185,3 +186,29 @@ def test_a_listing_is_what_a_new_catalog_lists(tmp_path):
                 found = catalog.scan()
                 assert found == FileCatalog(given, True, True, by_path).scan()
                 assert found == catalog.scan()
+
+
+@pytest.mark.parametrize(
+    ("glob", "names"),
+    [
+        ("{a,b}/*.log", ["a/1.log", "b/2.log"]),
+        ("{a,b}/{1,2}.{log,txt}", ["a/1.log", "b/2.log", "b/2.txt"]),
+        ("**/{1,.h}*", ["a/1.log", "b/.h.log", "c/1,.log"]),
+        ("a/{1,2{,x}}.log", ["a/1.log"]),
+        ("[^ab]/[^{]*.log", ["c/1,.log"]),
+        ("c/{day}*.log", ["c/{day}.log"]),
+        ("c/{day}.log", ["c/{day}.log"]),
+        ("c/1,.log", ["c/1,.log"]),
+    ],
+)
+def test_braces_are_a_choice_as_in_a_shell(tmp_path, glob, names):
+    for name in ("a/1.log", "b/2.log", "b/2.txt", "b/.h.log", "c/{day}.log", "c/1,.log"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = [os.path.relpath(file.path, tmp_path) for file in FileCatalog(f"{tmp_path}/{glob}").scan()]
+    assert sorted(found) == sorted(names)
+
+
+def test_a_choice_of_several_folders_is_an_error(tmp_path):
+    with pytest.raises(OptionError, match=r"inside one name.*'/logs/\{a/b,c\}/x'"):
+        FileCatalog("/logs/{a/b,c}/x")

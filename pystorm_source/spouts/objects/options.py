@@ -1,6 +1,5 @@
 """Options of ObjectsSpout."""
 
-import fnmatch
 import os
 import re
 from typing import Annotated, Any, Literal
@@ -12,6 +11,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.errors.redaction import without_credentials
 from pystorm_source.options.duration import parse_duration
 from pystorm_source.spouts.blocks.options import FormatOptions
+from pystorm_source.spouts.glob_names import compiled
 
 _SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
 _BUCKETS = ("s3", "s3a", "gs")
@@ -110,7 +110,7 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
         """None: all names. As in Spark, ``{a,b}`` is either, and ``[^a]`` any character but that one."""
         if not self.glob:
             return None
-        return re.compile("|".join(fnmatch.translate(each.replace("[^", "[!")) for each in _without_braces(self.glob)))
+        return compiled(self.glob)
 
     @property
     def is_local(self) -> bool:
@@ -123,15 +123,6 @@ class ObjectsOptions(FormatOptions, frozen=True, kw_only=True):
             return {}
         same = url.partition("://")[0].lower()[:2] == self.path.partition("://")[0].lower()[:2]
         return {"config": dict(self.config or {}) if same else {}, "client_options": _typed(self.client or {})}
-
-
-def _without_braces(glob: str) -> list[str]:
-    """The patterns that a pattern with ``{a,b}`` stands for."""
-    found = re.search(r"\{([^{}]*)\}", glob)
-    if found is None:
-        return [glob]
-    begin, end = found.span()
-    return [each for part in found[1].split(",") for each in _without_braces(glob[:begin] + part + glob[end:])]
 
 
 def is_local(url: str) -> bool:

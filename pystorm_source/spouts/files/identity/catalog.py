@@ -1,7 +1,6 @@
 """Which files there are: a directory, a file or a glob, listed with one stat per file."""
 
 import contextlib
-import fnmatch
 import operator
 import os
 import re
@@ -13,8 +12,11 @@ from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts.files.identity.birth_time import birth_time_ns
 from pystorm_source.spouts.files.identity.identity import FileIdentity, birth_mark, family
 from pystorm_source.spouts.files.options import local_path
+from pystorm_source.spouts.glob_names import compiled
 
-_MAGIC = re.compile(r"[*?\[]")
+# Braces without a comma are a name's own, as in a shell.
+_MAGIC = re.compile(r"[*?\[]|\{[^{}]*,[^{}]*\}")
+_ACROSS = re.compile(r"\{[^{}]*/[^{}]*,[^{}]*\}|\{[^{}]*,[^{}]*/[^{}]*\}")
 
 
 _name_of = operator.itemgetter(0)
@@ -40,8 +42,8 @@ class FileCatalog:
     """``FileCatalog(path, recursive, gzip, by_path)``.
 
     A directory stands for its files except those called ``.…`` and ``_…`` (marks such as ``_SUCCESS``); a glob for
-    what it matches: ``*``, ``?`` and ``[…]`` inside one name, ``**`` over any number of directories. A file that
-    several names lead to (links) is listed once, unless ``by_path``. Raises OptionError for a path of another file
+    what it matches: ``*``, ``?``, ``[…]`` and ``{a,b}`` inside one name, ``**`` over any number of directories. A file
+    that several names lead to (links) is listed once, unless ``by_path``. Raises OptionError for a path of another file
     system.
 
     ``lost``: counts files that an earlier listing had under a name, and a later one had not.
@@ -57,14 +59,20 @@ class FileCatalog:
         self._gzip = gzip
         self._by_path = by_path
         self._full = os.path.abspath(local_path(path))
+        if _ACROSS.search(self._full):
+            raise OptionError(
+                "option 'path' of a FilesSpout has a / between braces, and {a,b} is a choice inside one name: use ** "
+                f"for several directories, or a spout for each. Given: {path!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         parts = self._full.split(os.sep)
         magic = next((i for i, part in enumerate(parts) if _MAGIC.search(part)), None)
         self.globbed = magic is not None
         if self.globbed:
             self.root = os.sep.join(parts[:magic]) or os.sep
-            self._steps = [None if part == "**" else _translated(part) for part in parts[magic:]]
+            self._steps = [None if part == "**" else compiled(part, shell=True) for part in parts[magic:]]
             if self._steps[-1] is None:
-                self._steps.append(_translated("*"))
+                self._steps.append(compiled("*", shell=True))
         else:
             self.root = os.path.dirname(self._full)
             self._steps = [re.compile(re.escape(os.path.basename(self._full)))]
@@ -388,9 +396,3 @@ def _stat(entry: os.DirEntry[str]) -> tuple[int, int, int, int, int] | None:
     if not stat.S_ISREG(seen.st_mode):
         return None
     return seen.st_dev, seen.st_ino, seen.st_size, changed, seen.st_mtime_ns
-
-
-def _translated(part: str) -> re.Pattern[str]:
-    """One component of a glob; like a shell's, ``*`` does not match a leading dot."""
-    dot = "" if part.startswith(".") else r"(?!\.)"
-    return re.compile(dot + fnmatch.translate(part))
