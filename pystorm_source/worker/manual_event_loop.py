@@ -6,14 +6,17 @@ Threading law: as EventLoop.
 import asyncio
 import heapq
 import selectors
+import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from types import FrameType
 from typing import Any
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.worker.event_loop import NEVER, EventLoop
 
 LOOK_SECONDS = 0.001
+_WRAP_FUTURE = asyncio.wrap_future.__code__
 
 
 class ManualEventLoop(EventLoop):
@@ -87,10 +90,11 @@ class _TimedLoop(asyncio.SelectorEventLoop):
         heapq.heappush(self._timers, (when, id(timer), timer))
         return timer
 
-    def run_in_executor(self, *args: Any) -> "asyncio.Future[Any]":  # type: ignore[override]
-        future = super().run_in_executor(*args)
-        self._jobs += 1
-        future.add_done_callback(self._job_done)
+    def create_future(self) -> "asyncio.Future[Any]":
+        future = super().create_future()
+        if _is_of_another_thread(sys._getframe().f_back):
+            self._jobs += 1
+            future.add_done_callback(self._job_done)
         return future
 
     def _job_done(self, _: Any) -> None:
@@ -107,6 +111,19 @@ class _TimedLoop(asyncio.SelectorEventLoop):
 
     def waits_for_world(self) -> bool:
         return self._jobs > 0 or len(self.looks.get_map()) > self.OWN_FILES
+
+
+def _is_of_another_thread(caller: FrameType | None) -> bool:
+    """Whether another thread sets the result of a future that this function, or what it calls, has made.
+
+    A thread of Python does so by ``wrap_future``, also behind ``run_in_executor``. Clients in Rust or C (obstore,
+    pyreqwest) call the loop from compiled code: then the nearest function of Python does not name ``create_future``.
+    Nothing else tells of their threads, and the clock would jump to the time-outs of their calls.
+    """
+    if caller is None:
+        return True
+    code = caller.f_code
+    return code is _WRAP_FUTURE or "create_future" not in code.co_names
 
 
 class _TimedSelector(selectors.DefaultSelector):

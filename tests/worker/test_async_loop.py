@@ -3,9 +3,11 @@
 import asyncio
 import gc
 import logging
+import operator
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -134,6 +136,39 @@ def test_a_real_server_is_waited_for_in_real_time():
         result = run_topology(line(Asks, port=port), keys(request_timeout_secs=20))
     assert sorted(values(result, "b0")) == list(range(20))
     assert len(accepted) == 20 and result.errors == []
+
+
+async def of_a_pool(pool, call):
+    return await asyncio.wrap_future(pool.submit(call))
+
+
+async def of_a_compiled_client(pool, call):
+    """As clients in Rust: compiled code makes the future, and a thread of its own ends it."""
+    loop = asyncio.get_running_loop()
+    future = operator.methodcaller("create_future")(loop)
+    pool.submit(lambda: loop.call_soon_threadsafe(future.set_result, call()))
+    return await future
+
+
+@pytest.mark.parametrize("client", [of_a_pool, of_a_compiled_client])
+def test_a_client_with_threads_of_its_own_is_waited_for_in_real_time(client):
+    """No time-out of a call passes at once meanwhile."""
+
+    class Asks(AsyncBolt):
+        outputs = ["n long"]
+
+        async def process(self, tup):
+            def answer():
+                time.sleep(0.01)
+                return tup.values.n
+
+            async with asyncio.timeout(20):
+                self.emit([await client(pool, answer)])
+
+    with ThreadPoolExecutor(4) as pool:
+        result = run_topology(line(Asks), keys(request_timeout_secs=20))
+    assert sorted(values(result, "b0")) == list(range(20))
+    assert result.errors == []
 
 
 # --- calls that block ---
