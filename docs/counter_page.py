@@ -62,6 +62,7 @@ def _filled(page: str, tables: dict[str, str]) -> str:
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, table in tables.items():
         mark = f"<!-- table: {name} -->"
-        text, found = re.subn(rf"({mark}\n\n)(?:\|.*\n)*", lambda kept, table=table: f"{kept[1]}{table}\n", text)
+        whole = f"{mark}\n\n{table}\n".replace("\\", r"\\")  # or subn takes it for a group
+        text, found = re.subn(rf"{mark}\n\n(?:\|.*\n)*", whole, text)
         assert found == 1, f"{page} has no line {mark}"
     return text
