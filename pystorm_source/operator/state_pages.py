@@ -29,7 +29,8 @@ from pystorm_source.errors import OptionError
 from pystorm_source.types.arrow import concatenated, ddl_of
 
 KEYS_OF_PAGE = 128
-"""Fewer: more round trips if many keys are touched. More: a single touched key reads and writes more."""
+"""Fewer: more round trips if many keys are touched. More: a single touched key reads and writes more. With 256, a key
+costs 5.8 us instead of 8.8 if all are touched, but a single one writes 7.1 KB instead of 3.6."""
 
 BYTES_OF_PAGE = 32_768
 """So that states of many bytes have fewer keys in a page, and a touched one does not rewrite much."""
