@@ -1,8 +1,9 @@
 """States of many keys in one value of the store."""
 
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from random import Random
-from threading import Lock
+from threading import Barrier, Lock
 
 import pyarrow as pa
 import pytest
@@ -127,6 +128,34 @@ def test_large_states_have_pages_of_few_keys():
     assert 50 <= size.pages <= 100
     assert max(map(len, store.pages.values())) < 8 * BYTES_OF_PAGE
     assert found(store, size, range(100), form) == [(large,)] * 100
+
+
+class MeetingLock:
+    """A lock before which two threads meet."""
+
+    def __init__(self):
+        self.lock, self.meeting = Lock(), Barrier(2, timeout=20)
+
+    def __enter__(self):
+        self.meeting.wait()
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
+def test_a_page_that_two_threads_miss_at_once_is_read_once():
+    """Otherwise each would change a page of its own, and the last one written would win."""
+    store = Store()
+    size = run(store, Size(), put_all([1, 2]))
+    store.gets = 0
+    pages = StatePages(form_of(), store, size, MeetingLock())
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(pages.get, [word(1), word(2)])) == [(1,), (2,)]
+    assert store.gets == 1
+    pages.put(word(1), (10,))
+    pages.put(word(2), (20,))
+    assert found(store, pages.flush(), [1, 2]) == [(10,), (20,)]
 
 
 def test_a_page_of_other_fields_is_refused():
