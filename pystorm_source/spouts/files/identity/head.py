@@ -25,7 +25,8 @@ class FileHead(NamedTuple):
     """``crc``: the fingerprint, None while the file is too short for one. ``head``: end of what is complete.
 
     ``covered``: how many bytes the fingerprint of the known file was taken of, 0 if this file begins otherwise.
-    ``between``: the known offset lies inside a line. ``prefix``: the first bytes on disk.
+    ``between``: the known offset lies inside a line. ``prefix``: the first bytes on disk. ``scanned``: how far a gzip
+    file has been unpacked to find the head: a large one takes several looks.
     """
 
     crc: int | None
@@ -33,6 +34,7 @@ class FileHead(NamedTuple):
     covered: int = 0
     between: bool = False
     prefix: bytes = b""
+    scanned: int = 0
 
     @property
     def is_gzip(self) -> bool:
@@ -139,7 +141,7 @@ class HeadFinder:
         look.state = (size, file.changed_ns, file.gzipped, known_crc)
         look.settled = began - file.changed_ns >= SETTLED_NS
         look.searched = size
-        look.head = FileHead(crc, head, length, between, prefix)
+        look.head = FileHead(crc, head, length, between, prefix, size if look.scan is None else look.scan.at)
 
 
 def _ends_line(fd: int, offset: int, file: FileEntry) -> bool:

@@ -7,6 +7,7 @@ orphan, or to be a copy of a file that is still there (``copies``).
 
 import os
 import re
+import zlib
 from collections.abc import Iterable, Mapping
 
 from pystorm_source.api.partitioned_spout import Snapshot
@@ -222,6 +223,9 @@ class Round:
             self._orphans.append(Orphan(which, file, head))
             self._claimed.add(self._cache.key(file))
             return True
+        if file.gzipped and head.scanned < which.seen <= file.size:
+            # Seen by a driver that has unpacked more of it: if it vanishes now, that is not to be forgotten.
+            head = head._replace(head=max(head.head, which.seen))
         self._claimed.add(self._cache.key(file))
         if self._cache.number(file) in self._notes.inodes:
             self._answer.waited(file)
@@ -404,6 +408,10 @@ class Round:
             self._answer.retired.add(which.partition)
         file = self._catalog.listed_again(first)
         head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
+        if file.gzipped:
+            if file.size != first.size:
+                raise FileNotFoundError(f"{file.path!r} was written to")
+            head = head._replace(head=file.size)  # it is whole, or it would not be an heir
         self._new(file, head, 0, which.offset)
 
     def _vanished(self, which: Known) -> None:
@@ -465,6 +473,10 @@ class Round:
         self._claimed.add(self._cache.key(file))
         born = self._cache.born(file)
         self._answer.followed.append(FollowedFile(file.changed_ns, False, None, self._answer.note(file), born))
+        if skip and file.gzipped and head.head < file.size:
+            # Only the first range of a partition passes over what was read elsewhere, so it must have all of that.
+            self._answer.notes.waiting[self._answer.note(file)] = skip
+            return
         if head.crc is None or head.head == 0:
             return
         self._doubtful = True
@@ -473,9 +485,23 @@ class Round:
         identity = FileIdentity(file.name, inode, mark, head.crc, generation, skip if file.gzipped else 0)
         if skip:
             self._answer.notes.waiting[self._answer.note(file)] = skip
-        earliest = 0 if file.gzipped else skip
+        earliest = skip
+        if file.gzipped:
+            # If all of it was read, nothing is lost if it is removed before its turn.
+            earliest = 0 if self._has_more(file, skip) else head.head
         self._folders.saw(file.name, file.changed_ns)
         self._give(file, head, str(identity), earliest, earliest)
+
+    @staticmethod
+    def _has_more(file: FileEntry, skip: int) -> bool:
+        """Whether the text of a gzip file is longer."""
+        if skip == 0:
+            return True
+        with FileText(file.path, file.inode) as text:
+            try:
+                return text.read(1, skip) != b""
+            except (EOFError, zlib.error):
+                return True  # reading says so
 
     def _give(self, file: FileEntry, head: FileHead, partition: str, offset: int, earliest: int) -> None:
         self._answer.give(file, partition, offset, max(head.head, offset), earliest)
