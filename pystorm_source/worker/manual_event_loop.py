@@ -120,10 +120,7 @@ def _is_of_another_thread(caller: FrameType | None) -> bool:
     pyreqwest) call the loop from compiled code: then the nearest function of Python does not name ``create_future``.
     Nothing else tells of their threads, and the clock would jump to the time-outs of their calls.
     """
-    if caller is None:
-        return True
-    code = caller.f_code
-    return code is _WRAP_FUTURE or "create_future" not in code.co_names
+    return caller is None or caller.f_code is _WRAP_FUTURE or "create_future" not in caller.f_code.co_names
 
 
 class _TimedSelector(selectors.DefaultSelector):

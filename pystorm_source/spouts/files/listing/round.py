@@ -224,7 +224,7 @@ class Round:
             self._claimed.add(self._cache.key(file))
             return True
         if file.gzipped and head.scanned < which.seen <= file.size:
-            # Seen by a driver that has unpacked more of it: if it vanishes now, that is not to be forgotten.
+            # A driver before a restart unpacked more of it. If it vanishes now, that must still be missed.
             head = head._replace(head=max(head.head, which.seen))
         self._claimed.add(self._cache.key(file))
         if self._cache.number(file) in self._notes.inodes:
@@ -472,29 +472,28 @@ class Round:
         """A file that begins a partition as soon as its first line is complete; ``skip``: what was read elsewhere."""
         self._claimed.add(self._cache.key(file))
         born = self._cache.born(file)
-        self._answer.followed.append(FollowedFile(file.changed_ns, False, None, self._answer.note(file), born))
-        if skip and file.gzipped and head.head < file.size:
-            # Only the first range of a partition passes over what was read elsewhere, so it must have all of that.
-            self._answer.notes.waiting[self._answer.note(file)] = skip
-            return
+        note = self._answer.note(file)
+        self._answer.followed.append(FollowedFile(file.changed_ns, False, None, note, born))
+        if skip:
+            self._answer.notes.waiting[note] = skip
         if head.crc is None or head.head == 0:
             return
+        if skip and file.gzipped and head.head < file.size:
+            return  # only the first range passes over what was read elsewhere, so it must have all of that
         self._doubtful = True
         inode = 0 if self._cache.by_path else file.inode
         mark = birth_mark(born) if inode else None
         identity = FileIdentity(file.name, inode, mark, head.crc, generation, skip if file.gzipped else 0)
-        if skip:
-            self._answer.notes.waiting[self._answer.note(file)] = skip
         earliest = skip
         if file.gzipped:
-            # If all of it was read, nothing is lost if it is removed before its turn.
+            # Without a new line it begins at its end: nothing is lost if it is removed before its turn.
             earliest = 0 if self._has_more(file, skip) else head.head
         self._folders.saw(file.name, file.changed_ns)
         self._give(file, head, str(identity), earliest, earliest)
 
     @staticmethod
     def _has_more(file: FileEntry, skip: int) -> bool:
-        """Whether the text of a gzip file is longer."""
+        """Whether the text of a gzip file is longer than what is skipped of it. Without a skip it is not unpacked."""
         if skip == 0:
             return True
         with FileText(file.path, file.inode) as text:
