@@ -145,7 +145,7 @@ class MeetingLock:
 
 
 def test_a_page_that_two_threads_miss_at_once_is_read_once():
-    """Otherwise each would change a page of its own, and the last one written would win."""
+    """Otherwise each thread would change its own copy, and the last copy written would win."""
     store = Store()
     size = run(store, Size(), put_all([1, 2]))
     store.gets = 0

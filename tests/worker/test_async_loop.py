@@ -143,7 +143,7 @@ async def of_a_pool(pool, call):
 
 
 async def of_a_compiled_client(pool, call):
-    """As clients in Rust: compiled code makes the future, and a thread of its own ends it."""
+    """Like a client in Rust: compiled code makes the future, and another thread completes it."""
     loop = asyncio.get_running_loop()
     future = operator.methodcaller("create_future")(loop)
     pool.submit(lambda: loop.call_soon_threadsafe(future.set_result, call()))
@@ -151,8 +151,8 @@ async def of_a_compiled_client(pool, call):
 
 
 @pytest.mark.parametrize("client", [of_a_pool, of_a_compiled_client])
-def test_a_client_with_threads_of_its_own_is_waited_for_in_real_time(client):
-    """No time-out of a call passes at once meanwhile."""
+def test_a_client_that_uses_other_threads_is_waited_for_in_real_time(client):
+    """The clock does not jump to the time-outs of its calls."""
 
     class Asks(AsyncBolt):
         outputs = ["n long"]
